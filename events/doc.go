@@ -15,7 +15,7 @@
 // The duties of a reader:
 //
 //  1. Read the stored bytes in order of sequence.
-//  2. Check each against the head with [Chain.Check] (sequence, birth, hash).
+//  2. Check each against the head with [Head.Check] (session, birth, sequence, hash).
 //  3. [Decode]; on [ErrUnknownEvent] stop, unless the event says it is
 //     ignorable: an unknown fact may change what every later one means.
 //

@@ -2,12 +2,8 @@ package events
 
 import (
 	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -23,7 +19,8 @@ var (
 )
 
 // Data is the typed content of an event; one Go type for each event type.
-// A Data value must not be changed once it is part of an Event.
+// It is held by value, never by pointer, and must not be changed once it is part
+// of an Event.
 type Data interface {
 	// EventType is the name on the wire: noun.verb_past.
 	EventType() string
@@ -33,7 +30,7 @@ type Data interface {
 type Event struct {
 	ID      string    // ULID, increasing within the session
 	Type    string    // name on the wire, e.g. "round.started"
-	Version int       // version of the data's shape, 1-based
+	Version int       // version of the data's shape as stored, 1-based
 	Session string    // token of the session
 	Time    time.Time // UTC, of the engine that appended it; not ordered
 	Seq     uint64    // 1-based position in the session, without gaps
@@ -52,113 +49,57 @@ type Event struct {
 	// Data is the decoded content; nil exactly for an ignorable event of an
 	// unknown type or version, whose content stays in Raw.
 	Data Data
-	// Raw is the data as stored, before upcasting; set by Decode only.
+	// Raw is the data as stored, before upcasting; set by Decode only. It is
+	// part of the decoded bytes and must not be changed.
 	Raw jsontext.Value
 }
 
-// envelope is the stored spelling; the order of the fields is the order on the wire.
-type envelope struct {
-	SpecVersion     string         `json:"specversion"`
-	ID              string         `json:"id"`
-	Source          string         `json:"source"`
-	Type            string         `json:"type"`
-	Subject         string         `json:"subject"`
-	Time            time.Time      `json:"time"`
-	DataContentType string         `json:"datacontenttype"`
-	DataSchema      string         `json:"dataschema"`
-	Seq             uint64         `json:"seq"`
-	Birth           string         `json:"birth"`
-	Actor           string         `json:"actor"`
-	Command         string         `json:"command,omitzero"`
-	CommandDigest   string         `json:"commanddigest,omitzero"`
-	Run             string         `json:"run,omitzero"`
-	Prevhash        string         `json:"prevhash"`
-	Traceparent     string         `json:"traceparent,omitzero"`
-	Ignorable       bool           `json:"ignorable,omitzero"`
-	Data            jsontext.Value `json:"data"`
-}
-
-const (
-	specVersion  = "1.0"
-	sourcePrefix = "culm/sessions/"
-	schemaPrefix = "culm:"
-	dataType     = "application/json"
-)
-
-var writeOptions = json.JoinOptions(json.Deterministic(true))
-
-// Encode spells the event in the newest version of its type. Equal events give
-// equal bytes. Type, Version and Ignorable follow from the data's registration.
-func Encode(e Event) ([]byte, error) {
-	def, ok := lookup(e.Data.EventType())
-	if !ok {
-		return nil, fmt.Errorf("encode %s: %w", e.Data.EventType(), ErrUnknownEvent)
-	}
-	data, err := json.Marshal(e.Data, writeOptions)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", def.Type, err)
-	}
-	b, err := json.Marshal(envelope{
-		SpecVersion: specVersion, ID: e.ID, Source: sourcePrefix + e.Session, Type: def.Type, Subject: e.Session,
-		Time: e.Time.UTC(), DataContentType: dataType, DataSchema: schemaPrefix + def.Type + ":" + strconv.Itoa(def.Version),
-		Seq: e.Seq, Birth: e.Birth, Actor: e.Actor, Command: e.Command, CommandDigest: e.CommandDigest, Run: e.Run,
-		Prevhash: e.Prevhash, Traceparent: e.Traceparent, Ignorable: def.Ignorable, Data: data,
-	}, writeOptions)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", def.Type, err)
-	}
-	return b, nil
-}
-
-// Decode reads one stored payload. Older versions are upcast to the newest.
-// It returns ErrMalformed for bytes that are no event (unknown or missing
-// fields included) and ErrUnknownEvent for a type or version it does not know,
-// unless the event is ignorable; with ErrUnknownEvent the envelope is filled.
-func Decode(stored []byte) (Event, error) {
-	var w envelope
-	if err := UnmarshalStrict(stored, &w); err != nil {
-		return Event{}, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	version, err := w.check()
-	if err != nil {
-		return Event{}, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	e := Event{
-		ID: w.ID, Type: w.Type, Version: version, Session: w.Subject, Time: w.Time, Seq: w.Seq, Birth: w.Birth,
-		Actor: w.Actor, Command: w.Command, CommandDigest: w.CommandDigest, Run: w.Run, Prevhash: w.Prevhash,
-		Traceparent: w.Traceparent, Ignorable: w.Ignorable, Raw: w.Data,
-	}
-	def, ok := lookup(w.Type)
-	if !ok || version > def.Version {
-		if w.Ignorable {
-			return e, nil
+// ValidToken says whether s may stand as one token of a subject: a session, an
+// actor, a runner. It matches [A-Za-z0-9_-]{1,64}.
+func ValidToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-') {
+			return false
 		}
-		return e, fmt.Errorf("%w: %s version %d", ErrUnknownEvent, w.Type, version)
 	}
-	e.Data, err = def.decode(version, w.Data)
-	if err != nil {
-		return e, fmt.Errorf("%w: %s version %d: %w", ErrMalformed, w.Type, version, err)
-	}
-	return e, nil
+	return 1 <= len(s) && len(s) <= 64
 }
 
-// check validates the constant parts of the envelope and returns the version
-// named by dataschema.
-func (w *envelope) check() (int, error) {
-	switch {
-	case w.SpecVersion != specVersion:
-		return 0, fmt.Errorf("specversion %q", w.SpecVersion)
-	case w.Source != sourcePrefix+w.Subject:
-		return 0, fmt.Errorf("source %q does not name session %q", w.Source, w.Subject)
-	case w.DataContentType != dataType:
-		return 0, fmt.Errorf("datacontenttype %q", w.DataContentType)
-	case w.ID == "" || w.Subject == "" || w.Birth == "" || w.Actor == "" || w.Seq == 0 || w.Time.IsZero() || len(w.Data) == 0:
-		return 0, errors.New("an attribute is missing")
+// validULID accepts the canonical spelling only: ids are compared as strings.
+func validULID(s string) bool {
+	if len(s) != 26 || s[0] > '7' {
+		return false
 	}
-	rest, ok := strings.CutPrefix(w.DataSchema, schemaPrefix+w.Type+":")
-	version, err := strconv.Atoi(rest)
-	if !ok || err != nil || version < 1 {
-		return 0, fmt.Errorf("dataschema %q does not fit type %q", w.DataSchema, w.Type)
+	for i := range len(s) {
+		c := s[i]
+		if !('0' <= c && c <= '9' || 'A' <= c && c <= 'Z' && c != 'I' && c != 'L' && c != 'O' && c != 'U') {
+			return false
+		}
 	}
-	return version, nil
+	return true
 }
+
+// checkAttributes holds for every event that is encoded or decoded.
+func (e *Event) checkAttributes() error {
+	switch {
+	case !validULID(e.ID):
+		return errAttribute("id is not a ULID")
+	case !ValidToken(e.Session):
+		return errAttribute("subject is not a token")
+	case !validULID(e.Birth):
+		return errAttribute("birth is not a ULID")
+	case !ValidToken(e.Actor):
+		return errAttribute("actor is not a token")
+	case e.Seq == 0:
+		return errAttribute("seq is missing")
+	case e.Time.IsZero():
+		return errAttribute("time is missing")
+	}
+	return nil
+}
+
+// errAttribute says what is wrong with the envelope.
+type errAttribute string
+
+func (e errAttribute) Error() string { return string(e) }

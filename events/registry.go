@@ -25,6 +25,9 @@ type Definition struct {
 	goType    reflect.Type
 }
 
+// catalogue is a set of event types by name.
+type catalogue map[string]*Definition
+
 var registry = buildRegistry(definitions())
 
 // define describes the event type whose data is T.
@@ -37,8 +40,8 @@ func ignorable(d Definition) Definition { d.Ignorable = true; return d }
 
 // buildRegistry panics on a definition that breaks the rules of names,
 // versions or shapes: such a build must not start.
-func buildRegistry(defs []Definition) map[string]*Definition {
-	m := make(map[string]*Definition, len(defs))
+func buildRegistry(defs []Definition) catalogue {
+	m := make(catalogue, len(defs))
 	for i := range defs {
 		d := &defs[i]
 		if err := d.validate(); err != nil {
@@ -74,8 +77,6 @@ func isSnake(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz_") == "" && s[0] != '_' && s[len(s)-1] != '_'
 }
 
-func lookup(name string) (*Definition, bool) { d, ok := registry[name]; return d, ok }
-
 // Definitions lists the registry, sorted by type.
 func Definitions() []Definition {
 	out := make([]Definition, 0, len(registry))
@@ -88,17 +89,3 @@ func Definitions() []Definition {
 
 // GoType is the struct that holds the data in its newest version.
 func (d Definition) GoType() reflect.Type { return d.goType }
-
-func (d *Definition) decode(version int, raw jsontext.Value) (Data, error) {
-	for v := version; v < d.Version; v++ {
-		var err error
-		if raw, err = d.Upcasters[v-1](raw); err != nil {
-			return nil, fmt.Errorf("upcast from version %d: %w", v, err)
-		}
-	}
-	p := reflect.New(d.goType)
-	if err := json.Unmarshal(raw, p.Interface(), strictOptions); err != nil {
-		return nil, err
-	}
-	return p.Elem().Interface().(Data), nil
-}

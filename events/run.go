@@ -31,11 +31,14 @@ type Gold struct {
 	Source  string `json:"source"` // session or config
 }
 
-// RunRefused ends a run that must not start or go on.
+// RunRefused ends a run that must not start or go on. Decisions already given
+// stay: a later run may still replay what was approved.
 type RunRefused struct {
-	RunID   string `json:"run_id"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	RunID   string        `json:"run_id"`
+	Code    string        `json:"code"`
+	Message string        `json:"message"`
+	Unknown []UnknownCall `json:"unknown,omitzero"`
+	Loop    *Loop         `json:"loop,omitzero"`
 }
 
 // RunCancelRequested lets nothing of the run start any more.

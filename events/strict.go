@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -17,17 +18,22 @@ var strictOptions = json.JoinOptions(json.RejectUnknownMembers(true))
 
 // UnmarshalStrict decodes exactly one JSON value of valid UTF-8 into v. It
 // refuses duplicate keys, unknown members, keys that differ in case, trailing
-// data, lone surrogates and nesting over MaxDepth.
-func UnmarshalStrict(b []byte, v any) error {
-	if err := checkDepth(b); err != nil {
+// data, lone surrogates and nesting over MaxDepth. A null leaves the zero value.
+func UnmarshalStrict(b []byte, v any) error { return unmarshalStrict(b, v, MaxDepth) }
+
+func unmarshalStrict(b []byte, v any, maxDepth int) error {
+	if err := checkDepth(b, maxDepth); err != nil {
 		return err
 	}
 	return json.Unmarshal(b, v, strictOptions)
 }
 
-// checkDepth walks the bytes once, outside of strings; it says nothing about
-// whether they are JSON.
-func checkDepth(b []byte) error {
+// checkDepth says nothing about whether the bytes are JSON.
+func checkDepth(b []byte, limit int) error {
+	// The usual case needs no walk: too few brackets to nest that deep.
+	if bytes.Count(b, []byte{'{'})+bytes.Count(b, []byte{'['}) <= limit {
+		return nil
+	}
 	depth, inString := 0, false
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
@@ -37,8 +43,8 @@ func checkDepth(b []byte) error {
 			inString = !inString
 		case inString:
 		case c == '{' || c == '[':
-			if depth++; depth > MaxDepth {
-				return fmt.Errorf("%w: more than %d levels", ErrTooDeep, MaxDepth)
+			if depth++; depth > limit {
+				return fmt.Errorf("%w: more than %d levels", ErrTooDeep, limit)
 			}
 		case c == '}' || c == ']':
 			depth--
