@@ -127,6 +127,7 @@ func TestDecode_ReadsAnySpelling(t *testing.T) {
 	for name, stored := range map[string]string{
 		"as encoded":    base,
 		"spaced":        "\n" + strings.ReplaceAll(base, `,"`, ",\t\r\n \"") + " ",
+		"data spaced":   strings.Replace(base, `{"run_id":"r"}`, ` {"run_id":"r"} `, 1),
 		"other order":   `{` + id + strings.Replace(base[1:], id, "", 1),
 		"escapes":       strings.Replace(base, `"actor":"runner-1"`, `"\u0061ctor":"r\u0075nner-1"`, 1),
 		"explicit null": strings.Replace(base, `"seq":13`, `"ignorable":null,"seq":13`, 1),

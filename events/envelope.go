@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -157,10 +158,10 @@ func parseCanonical(stored []byte) (Event, bool) {
 	e.Traceparent = r.optional(thenTraceparent)
 	e.Ignorable = r.has(thenIgnorable)
 	r.skip(thenData)
-	end := len(r.b) - 1
-	if !r.ok || end < 0 || r.b[end] != '}' {
+	if !r.ok || !bytes.HasPrefix(r.b, []byte("{")) || !bytes.HasSuffix(r.b, []byte("}}")) {
 		return Event{}, false
 	}
+	end := len(r.b) - 1
 	e.Raw = jsontext.Value(r.b[:end:end])
 	e.Session, e.Type = string(session), string(name)
 	var okVersion, okTime bool

@@ -117,7 +117,8 @@ type ToolCall struct {
 	Name string `json:"name"`
 	// Arguments is the exact text the model gave, which need not be JSON.
 	Arguments string `json:"arguments"`
-	ModelID   string `json:"model_id,omitzero"` // the model's id where ID is minted
+	// ModelID is what the model gave where ID is minted: empty or repeated.
+	ModelID *string `json:"model_id,omitzero"`
 }
 
 // AssistantMessage is one answer of the model.
