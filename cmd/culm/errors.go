@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/nats-io/nats.go"
+
+	"culm/aggregate"
+	"culm/internal/show"
+)
+
+// errFindings: an audit found something and has told it.
+var errFindings = errors.New("findings")
+
+// usageError: the arguments are wrong; exit status 2.
+type usageError struct {
+	err     error
+	command string // path of the command, for its help
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// usage marks err as a fault of the arguments; command may be nil.
+func usage(err error, command *kong.Context) error {
+	u := &usageError{err: err, command: "culm"}
+	if command == nil {
+		var p *kong.ParseError
+		if errors.As(err, &p) {
+			command = p.Context
+		}
+	}
+	if command != nil {
+		if n := command.Selected(); n != nil {
+			u.command = n.FullPath()
+		}
+	}
+	return u
+}
+
+// refusal: an engine answered, and the answer is no.
+type refusal struct {
+	session string
+	why     aggregate.Error
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("refused, %s: %s", show.Clean(r.why.Code), show.Clean(r.why.Message))
+}
+
+// unreachable: no NATS server answers at the address.
+type unreachable struct {
+	url string
+	err error
+}
+
+func (e *unreachable) Error() string {
+	return fmt.Sprintf("no NATS server answers at %s: %v", redacted(e.url), e.err)
+}
+func (e *unreachable) Unwrap() error { return e.err }
+
+// noAnswer: the outcome of a command is not known.
+type noAnswer struct {
+	id  string
+	err error
+}
+
+func (e *noAnswer) Error() string {
+	return fmt.Sprintf("no answer, so it is not known whether it happened: %v", e.err)
+}
+func (e *noAnswer) Unwrap() error { return e.err }
+
+// explain turns an error into what to tell and what to do about it.
+func (a *app) explain(err error) (text, hint string) {
+	var (
+		u  *usageError
+		r  *refusal
+		un *unreachable
+		na *noAnswer
+	)
+	text = show.Clean(err.Error())
+	switch {
+	case errors.As(err, &u):
+		return text, "see " + u.command + " --help"
+	case errors.As(err, &r):
+		return text, hintFor(r.why.Code, r.session)
+	case errors.As(err, &un):
+		return text, "start an engine, which brings a server (go run ./cmd/engine), or name another server with --nats URL"
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Sprintf("no engine answers at %s (prefix %s)", redacted(a.NATS), a.Prefix),
+			"start one: go run ./cmd/engine, or for this server: go run ./cmd/engine --nats " + redacted(a.NATS)
+	case errors.As(err, &na):
+		return text, "the same command with --id " + na.id + " does it or tells the first outcome, never both"
+	case errors.Is(err, context.Canceled):
+		return "interrupted", ""
+	case errors.Is(err, nats.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("no answer from %s within %s", redacted(a.NATS), a.Timeout), "is the engine busy or stopping? --timeout waits longer"
+	}
+	return text, ""
+}
+
+// hints say what a person can do about a refusal; %s is the session.
+var hints = map[string]string{
+	aggregate.CodeSessionNotFound:       "culm session list shows what there is; culm session create %s makes it",
+	aggregate.CodeSessionExists:         "go on with it (culm session show %s) or choose another name",
+	aggregate.CodeSessionClosed:         "a closed session can only be read: culm log %s",
+	aggregate.CodeBirthChanged:          "it was deleted and created again in the meantime; look at it first: culm session show %s",
+	aggregate.CodeWrongExpectedSequence: "something happened in between: culm log %s",
+	aggregate.CodeCommandIDReused:       "the id stands for another command; leave --id out or choose a new one",
+	aggregate.CodeUnavailable:           "nothing is known to be stored; the same command with the same --id may be tried again",
+	aggregate.CodePayloadTooLarge:       "shorten the text; large content belongs into a file that the message names",
+	aggregate.CodeInvalidToken:          "names have 1 to 64 letters, digits, _ and -, and do not begin with _",
+	aggregate.CodeCallsOpen:             "calls wait for a person: culm session show %s",
+	aggregate.CodeInvalidBounds:         "1 to 100 iterations, from as many rounds up to 1000, and a prompt of 1 to 16384 bytes",
+	aggregate.CodeGoldConflict:          "a loop and an enabled goal judge exclude each other",
+	aggregate.CodePromptNotCurrentUser:  "give the prompt with the command; it is stored with it",
+	aggregate.CodeNoLoop:                "culm loop start %s \"…\" --iterations N begins one",
+	aggregate.CodeAlreadyStopped:        "start another with culm loop start %s",
+	aggregate.CodeGenerationChanged:     "another loop or request has taken its place: culm session show %s",
+	aggregate.CodeRecoveryUnsupported: "its runner was lost and nobody knows how its last step ended. " +
+		"Look (culm log %[1]s), then culm loop continue %[1]s or culm loop abandon %[1]s, with --acknowledge-unknown",
+	aggregate.CodeMalformedState:      "what is stored can not be read: culm audit %s says where",
+	aggregate.CodeProviderUnavailable: "the engine's configuration does not have this provider: culm session show %s",
+}
+
+func hintFor(code, session string) string {
+	hint, ok := hints[code]
+	if !ok || !strings.Contains(hint, "%") {
+		return hint
+	}
+	return fmt.Sprintf(hint, show.Clean(session))
+}
+
+// redacted hides passwords and tokens in a list of URLs.
+func redacted(list string) string {
+	urls := strings.Split(list, ",")
+	for i, raw := range urls {
+		u, err := url.Parse(strings.TrimSpace(raw))
+		switch {
+		case err != nil:
+			urls[i] = "(not a URL)"
+		case u.User != nil:
+			u.User = url.User("xxxxx")
+			urls[i] = u.String()
+		}
+	}
+	return show.Clean(strings.Join(urls, ","))
+}

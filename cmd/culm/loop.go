@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"culm/aggregate"
+)
+
+type loopStart struct {
+	prompting
+	Iterations uint32 `short:"n" required:"" placeholder:"N" help:"How often to repeat the prompt, 1 to 100."`
+	Rounds     uint32 `placeholder:"N" help:"Most rounds of all iterations together, up to 1000; by default ten for each iteration."`
+	OnPark     string `enum:"end,pause" default:"end" placeholder:"WHAT" help:"What a question to a person does to the loop: end or pause (${default})."`
+	budget
+	Follow bool `short:"f" help:"Show what happens until the loop ends."`
+	commandFlags
+}
+
+// maxLoopRounds is the highest round cap there is (docs/rules.md, loop bounds).
+const maxLoopRounds = 1000
+
+func (c *loopStart) Run(ctx context.Context, a *app) error {
+	prompt, err := c.prompt(a)
+	if err != nil {
+		return err
+	}
+	if c.Rounds == 0 {
+		c.Rounds = min(10*c.Iterations, maxLoopRounds)
+	}
+	body := fields("prompt", prompt, "budget", c.budget.data())
+	body["loop"] = data{"max_iterations": c.Iterations, "max_total_rounds": c.Rounds, "on_park": c.OnPark}
+	return a.request(ctx, request{
+		session: string(c.Session), name: "run.request", body: body,
+		follow: c.Follow, prompted: prompt != "", flags: c.commandFlags,
+	})
+}
+
+type loopStop struct {
+	Session sessionName `arg:"" help:"Name of the session."`
+	commandFlags
+}
+
+func (c *loopStop) Run(ctx context.Context, a *app) error {
+	return a.command(ctx, string(c.Session), "loop.stop", data{}, c.commandFlags,
+		"stop stored; the round that is under way may end, none after it starts", "the loop is stopping or has ended already")
+}
+
+type loopStatus struct {
+	Session sessionName `arg:"" help:"Name of the session."`
+}
+
+func (c *loopStatus) Run(ctx context.Context, a *app) error {
+	b, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	r, err := a.read(ctx, b, string(c.Session), aggregate.ReadQuery{})
+	if err != nil {
+		return err
+	}
+	v, err := viewOf(r)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.JSON:
+		return a.printJSON(v.rawLoop)
+	case v.Loop == nil:
+		_, err = fmt.Fprintf(a.out, "no loop yet; culm loop start %s \"…\" --iterations N begins one\n", c.Session)
+	default:
+		_, err = fmt.Fprint(a.out, v.loopLines())
+	}
+	return err
+}
+
+// aftermath is what a person says about a loop whose runner was lost.
+type aftermath struct {
+	Session     sessionName `arg:"" help:"Name of the session."`
+	Generation  string      `placeholder:"ID" help:"Only this loop; by default the one there is."`
+	Acknowledge bool        `name:"acknowledge-unknown" help:"I know that the outcome of the last step is not known."`
+	commandFlags
+}
+
+// body checks the acknowledgement and finds the generation.
+func (c *aftermath) body(ctx context.Context, a *app, b backend) (data, error) {
+	if !c.Acknowledge {
+		return nil, usage(fmt.Errorf("nobody knows how the last step ended; look at it (culm log %s), then say so with --acknowledge-unknown", c.Session), nil)
+	}
+	if c.Generation == "" {
+		r, err := a.read(ctx, b, string(c.Session), aggregate.ReadQuery{})
+		if err != nil {
+			return nil, err
+		}
+		v, err := viewOf(r)
+		if err != nil {
+			return nil, err
+		}
+		if v.Loop == nil {
+			return nil, errors.New("there is no loop")
+		}
+		c.Generation = v.Loop.Generation
+	}
+	return data{"generation": c.Generation, "acknowledge_unknown": true}, nil
+}
+
+type loopContinue struct {
+	aftermath
+	Follow bool `short:"f" help:"Show what happens until the loop ends."`
+}
+
+func (c *loopContinue) Run(ctx context.Context, a *app) error {
+	b, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	body, err := c.body(ctx, a, b)
+	if err != nil {
+		return err
+	}
+	return a.requestOn(ctx, b, request{session: string(c.Session), name: "loop.continue", body: body, follow: c.Follow, flags: c.commandFlags})
+}
+
+type loopAbandon struct{ aftermath }
+
+func (c *loopAbandon) Run(ctx context.Context, a *app) error {
+	b, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	body, err := c.body(ctx, a, b)
+	if err != nil {
+		return err
+	}
+	r, err := a.do(ctx, b, string(c.Session), "loop.abandon", body, c.commandFlags)
+	if err != nil {
+		return a.failed(r, err)
+	}
+	return a.tell(r, "loop abandoned; session %s is free for other work", c.Session)
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"culm/aggregate"
+	"culm/events"
+)
+
+func TestBadArgumentsExitWith2(t *testing.T) {
+	for name, args := range map[string][]string{
+		"nothing":                        {},
+		"unknown command":                {"dance"},
+		"unknown flag":                   {"session", "list", "--loud"},
+		"missing session":                {"send"},
+		"bad session":                    {"send", "a b", "hello"},
+		"bad prefix":                     {"--prefix", "a.>", "session", "list"},
+		"reserved actor":                 {"--actor", "_engine", "session", "list"},
+		"bad timeout":                    {"--timeout", "-1s", "session", "list"},
+		"bad number":                     {"loop", "start", "demo", "x", "-n", "-3"},
+		"missing iterations":             {"loop", "start", "demo", "x"},
+		"bad on-park":                    {"loop", "start", "demo", "x", "-n", "3", "--on-park", "dream"},
+		"prompt given twice":             {"run", "demo", "x", "--prompt", "y"},
+		"bad model":                      {"session", "create", "demo", "--model", "gpt"},
+		"from without session":           {"watch", "--from", "3"},
+		"audit of nothing":               {"audit"},
+		"audit of two things":            {"audit", "demo", "--all"},
+		"head for all":                   {"audit", "--all", "--head", "3:" + strings.Repeat("a", 64)},
+		"bad head":                       {"audit", "demo", "--head", "3:abc"},
+		"no such file":                   {"audit", "--file", "/does/not/exist"},
+		"unknown shell":                  {"completion", "tcsh"},
+		"delete without --yes at a pipe": {"session", "delete", "demo"},
+		"continue without saying so":     {"loop", "continue", "demo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := culm(t, &fake{state: "{}"}, args...)
+			if r.status != exitUsage || r.err == "" || r.out != "" || !strings.Contains(r.err, "--help") {
+				t.Errorf("status %d, out %q, err %q", r.status, r.out, r.err)
+			}
+			if len(r.back.sent) > 0 {
+				t.Errorf("something was sent: %v", r.back.sent)
+			}
+		})
+	}
+}
+
+func TestHelpDocumentsTheExitStatus(t *testing.T) {
+	r := culm(t, &fake{}, "--help")
+	if r.status != exitOK || !strings.Contains(r.out, "Exit status: 0") || !strings.Contains(r.out, "CULM_NATS") {
+		t.Errorf("status %d: %s", r.status, r.out)
+	}
+}
+
+func TestCommandsSayWhatTheContractSays(t *testing.T) {
+	seq := uint64(7)
+	for _, c := range []struct {
+		args          string
+		session, name string
+		body          string
+	}{
+		{"session create demo --title T --model p/m/x --mode auto --metadata a=b", "demo", "session.create", `{"metadata":{"a":"b"},"mode":"auto","model":{"model":"m/x","provider":"p"},"title":"T"}`},
+		{"session close demo --reason done", "demo", "session.close", `{"reason":"done"}`},
+		{"session delete demo --yes", "demo", "session.delete", `{"birth":"01BIRTH"}`},
+		{"session delete demo --birth 01B", "demo", "session.delete", `{"birth":"01B"}`},
+		{"send demo hello", "demo", "message.submit", `{"content":"hello"}`},
+		{"send demo -", "demo", "message.submit", `{"content":"from stdin"}`},
+		{"run demo", "demo", "run.request", `{}`},
+		{"run demo do --max-tokens 9 --max-rounds 2", "demo", "run.request", `{"budget":{"max_rounds":2,"max_total_tokens":9},"prompt":"do"}`},
+		{"run demo --prompt do", "demo", "run.request", `{"prompt":"do"}`},
+		{"loop start demo do -n 3", "demo", "run.request", `{"loop":{"max_iterations":3,"max_total_rounds":30,"on_park":"end"},"prompt":"do"}`},
+		{"loop start demo -n 100 --rounds 200 --on-park pause", "demo", "run.request", `{"loop":{"max_iterations":100,"max_total_rounds":200,"on_park":"pause"}}`},
+		{"loop start demo do -n 101", "demo", "run.request", `{"loop":{"max_iterations":101,"max_total_rounds":1000,"on_park":"end"},"prompt":"do"}`},
+		{"loop stop demo", "demo", "loop.stop", `{}`},
+		{"loop continue demo --acknowledge-unknown", "demo", "loop.continue", `{"acknowledge_unknown":true,"generation":"g1"}`},
+		{"loop abandon demo --acknowledge-unknown --generation g2", "demo", "loop.abandon", `{"acknowledge_unknown":true,"generation":"g2"}`},
+		{"cancel demo --run r1", "demo", "run.cancel", `{"run_id":"r1"}`},
+		{"resume demo", "demo", "run.resume", `{}`},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			f := &fake{state: `{"loop":{"generation":"g1","status":"recovery_unsupported"},"future":{"x":1}}`}
+			args := append(strings.Fields(c.args), "--id", "id-1", "--expect", "7")
+			r := culmAt(t, f, false, "from stdin\n", args...)
+			if r.status != exitOK || r.out == "" || r.err != "" {
+				t.Fatalf("status %d, out %q, err %q", r.status, r.out, r.err)
+			}
+			got := f.sent[len(f.sent)-1]
+			if got.session != c.session || got.name != c.name || got.body != c.body {
+				t.Errorf("sent %s %s %s\nwant %s %s %s", got.session, got.name, got.body, c.session, c.name, c.body)
+			}
+			if got.opts.ID != "id-1" || got.opts.Expected == nil || *got.opts.Expected != seq {
+				t.Errorf("options %+v", got.opts)
+			}
+			if !f.closed {
+				t.Error("the connection was left open")
+			}
+		})
+	}
+}
+
+func TestRefusalsTellCodeMessageAndHint(t *testing.T) {
+	refusal := aggregate.Reply{Session: "demo", Error: &aggregate.Error{Code: "session_not_found", Message: "no session \x1b[2J demo"}}
+	r := culm(t, &fake{replies: []aggregate.Reply{refusal}}, "send", "demo", "hello")
+	want := "culm: refused, session_not_found: no session \\x1b[2J demo\n" +
+		"      culm session list shows what there is; culm session create demo makes it\n"
+	if r.status != exitFailed || r.err != want || r.out != "" {
+		t.Errorf("status %d, out %q, err %q", r.status, r.out, r.err)
+	}
+	r = culm(t, &fake{replies: []aggregate.Reply{refusal}}, "send", "demo", "hello", "--json")
+	if r.status != exitFailed || !strings.Contains(r.out, `"code":"session_not_found"`) {
+		t.Errorf("with --json: status %d, out %q", r.status, r.out)
+	}
+}
+
+func TestHintsNameTheSessionAndNothingElse(t *testing.T) {
+	for code := range hints {
+		if h := hintFor(code, "demo"); strings.Contains(h, "%!") || strings.Contains(h, "%s") {
+			t.Errorf("%s: %s", code, h)
+		}
+	}
+	if h := hintFor("never_heard_of", "demo"); h != "" {
+		t.Errorf("a code without hint has %q", h)
+	}
+}
+
+func TestUnavailableIsTriedAgainUnderTheSameID(t *testing.T) {
+	f := &fake{replies: []aggregate.Reply{
+		{Error: &aggregate.Error{Code: "unavailable"}}, {Error: &aggregate.Error{Code: "unavailable"}}, {OK: true, Event: &aggregate.EventRef{Sequence: 2}},
+	}}
+	r := culm(t, f, "send", "demo", "hello")
+	if r.status != exitOK || len(f.sent) != 3 {
+		t.Fatalf("status %d after %d attempts: %s", r.status, len(f.sent), r.err)
+	}
+	if a, b := f.sent[0].opts.ID, f.sent[2].opts.ID; a == "" || a != b {
+		t.Errorf("ids %q and %q", a, b)
+	}
+}
+
+func TestTroubleSaysWhatToDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		f    *fake
+		want []string
+	}{
+		"no server": {nil, []string{"no NATS server answers at nats://xxxxx@127.0.0.1:9", "go run ./cmd/engine"}},
+		"no engine": {&fake{doErr: errNoEngine}, []string{"no engine answers at nats://127.0.0.1:4222 (prefix agent)", "go run ./cmd/engine"}},
+		"no answer": {&fake{doErr: errors.New("nats: timeout")}, []string{"not known whether it happened", "--id id-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := culm(t, c.f, "send", "demo", "hello", "--id", "id-1")
+			if r.status != exitFailed {
+				t.Errorf("status %d", r.status)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(r.err, want) {
+					t.Errorf("%q is missing in %q", want, r.err)
+				}
+			}
+			if strings.Contains(r.err, "secret") {
+				t.Errorf("a password is shown: %q", r.err)
+			}
+		})
+	}
+}
+
+func TestRunUnderWayLosesThePrompt(t *testing.T) {
+	f := func() *fake {
+		return &fake{replies: []aggregate.Reply{{OK: true, Result: []byte(`{"outcome":"already_running","run_id":"r"}`)}}}
+	}
+	if r := culm(t, f(), "run", "demo", "do this"); r.status != exitFailed || !strings.Contains(r.err, "not stored") {
+		t.Errorf("with a prompt: status %d, %q", r.status, r.err)
+	}
+	if r := culm(t, f(), "run", "demo"); r.status != exitOK {
+		t.Errorf("without: status %d, %q", r.status, r.err)
+	}
+}
+
+func TestToToken(t *testing.T) {
+	for in, want := range map[string]string{
+		"alice": "alice", "Jörg Müller": "J-rg-M-ller", "_engine": "engine", "": "user", "日本": "user", strings.Repeat("x", 99): strings.Repeat("x", 64),
+	} {
+		if got := toToken(in); got != want {
+			t.Errorf("toToken(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestSessionList(t *testing.T) {
+	f := &fake{stored: map[string][]events.Record{
+		"demo":      story(t, "demo", events.SessionCreated{Settings: events.Settings{Title: "Tidy \x1b[2J up"}}, events.MessageSubmitted{}),
+		"_settings": story(t, "_settings", events.PolicyModeChanged{}),
+	}}
+	want := "SESSION  EVENTS  LAST EVENT         WHEN            TITLE\n" +
+		"demo     2       message.submitted  59 minutes ago  Tidy \\x1b[2J up\n"
+	if r := culm(t, f, "session", "list"); r.out != want || r.status != exitOK {
+		t.Errorf("status %d, err %q\n%s", r.status, r.err, r.out)
+	}
+	if r := culm(t, &fake{}, "session", "list"); !strings.Contains(r.out, "culm session create") {
+		t.Errorf("the empty list says %q", r.out)
+	}
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"culm/aggregate"
+)
+
+type send struct {
+	Session sessionName `arg:"" help:"Name of the session."`
+	Text    string      `arg:"" help:"The message; - reads it from standard input."`
+	commandFlags
+}
+
+func (c *send) Run(ctx context.Context, a *app) error {
+	content, err := a.text(c.Text)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("message stored; culm run %s has it answered", c.Session)
+	return a.command(ctx, string(c.Session), "message.submit", data{"content": content}, c.commandFlags, text, text)
+}
+
+// text reads a text argument, from standard input for "-".
+func (a *app) text(arg string) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	b, err := io.ReadAll(io.LimitReader(a.in, 1<<20+1))
+	if err != nil {
+		return "", fmt.Errorf("standard input: %w", err)
+	}
+	if len(b) > 1<<20 {
+		return "", errors.New("standard input: more than 1 MiB")
+	}
+	return strings.TrimRight(string(b), "\n"), nil
+}
+
+// budget bounds a run; 0 is no bound.
+type budget struct {
+	MaxRounds    uint32 `placeholder:"N" help:"Most rounds of the run."`
+	MaxTokens    uint64 `placeholder:"N" help:"Most model tokens of the run."`
+	MaxToolCalls uint32 `placeholder:"N" help:"Most tool calls of the run."`
+	MaxSubagents uint32 `placeholder:"N" help:"Most subagents of the run."`
+}
+
+func (b budget) data() data {
+	return fields("max_rounds", b.MaxRounds, "max_total_tokens", b.MaxTokens, "max_tool_calls", b.MaxToolCalls, "max_subagents", b.MaxSubagents)
+}
+
+// prompting is how a person gives a prompt.
+type prompting struct {
+	Session sessionName `arg:"" help:"Name of the session."`
+	Text    string      `arg:"" optional:"" name:"prompt" help:"What to do; - reads it from standard input. Left out, the last message is the prompt."`
+	Prompt  string      `placeholder:"TEXT" help:"The same, as a flag."`
+}
+
+func (p prompting) prompt(a *app) (string, error) {
+	switch {
+	case p.Text != "" && p.Prompt != "":
+		return "", usage(errors.New("the prompt is given twice, as argument and as flag"), nil)
+	case p.Text != "":
+		return a.text(p.Text)
+	default:
+		return a.text(p.Prompt)
+	}
+}
+
+type run struct {
+	prompting
+	budget
+	Follow bool `short:"f" help:"Show what happens until the run ends."`
+	commandFlags
+}
+
+func (c *run) Run(ctx context.Context, a *app) error {
+	prompt, err := c.prompt(a)
+	if err != nil {
+		return err
+	}
+	return a.request(ctx, request{
+		session: string(c.Session), name: "run.request", body: fields("prompt", prompt, "budget", c.budget.data()),
+		follow: c.Follow, prompted: prompt != "", flags: c.commandFlags,
+	})
+}
+
+type resume struct {
+	Session sessionName `arg:"" help:"Name of the session."`
+	Follow  bool        `short:"f" help:"Show what happens until the run ends."`
+	commandFlags
+}
+
+func (c *resume) Run(ctx context.Context, a *app) error {
+	return a.request(ctx, request{session: string(c.Session), name: "run.resume", body: data{}, follow: c.Follow, flags: c.commandFlags})
+}
+
+type cancel struct {
+	Session sessionName `arg:"" help:"Name of the session."`
+	RunID   string      `name:"run" placeholder:"ID" help:"Only this run; by default the one there is."`
+	commandFlags
+}
+
+func (c *cancel) Run(ctx context.Context, a *app) error {
+	return a.command(ctx, string(c.Session), "run.cancel", fields("run_id", c.RunID), c.commandFlags,
+		"cancel stored; nothing more of the run starts", "there is nothing to cancel any more")
+}
+
+// request is a command that asks for a run.
+type request struct {
+	session, name string
+	body          data
+	follow        bool
+	prompted      bool // a prompt goes with it, which is lost if a run is under way
+	flags         commandFlags
+}
+
+// outcome is the result of a request.
+type outcome struct {
+	Outcome string `json:"outcome"` // requested, already_running or nothing_pending
+	RunID   string `json:"run_id"`
+}
+
+func (a *app) request(ctx context.Context, q request) error {
+	b, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return a.requestOn(ctx, b, q)
+}
+
+// requestOn sends the command, tells what became of it and follows the run.
+func (a *app) requestOn(ctx context.Context, b backend, q request) error {
+	r, err := a.do(ctx, b, q.session, q.name, q.body, q.flags)
+	if err != nil {
+		return a.failed(r, err)
+	}
+	var o outcome
+	if err := json.Unmarshal(r.Result, &o); err != nil && len(r.Result) > 0 {
+		return fmt.Errorf("result of %s: %w", q.name, err)
+	}
+	if o.Outcome == "already_running" && q.prompted {
+		return fmt.Errorf("a run is under way, so the prompt was not stored; wait for it or cancel it (culm cancel %s)", q.session)
+	}
+	if !q.follow || o.Outcome == "nothing_pending" {
+		return a.tellOutcome(r, q.session, o)
+	}
+	from := r.Sequence
+	if r.Event != nil {
+		from = r.Event.Sequence - 1
+	}
+	return a.follow(ctx, b, q.session, o.RunID, from)
+}
+
+func (a *app) tellOutcome(r aggregate.Reply, session string, o outcome) error {
+	switch o.Outcome {
+	case "already_running":
+		return a.tell(r, "a run is under way already; culm watch %s shows it", session)
+	case "nothing_pending":
+		return a.tell(r, "nothing is pending; culm run %s \"…\" gives it something to do", session)
+	default:
+		return a.tell(r, "run requested; culm watch %s shows it, culm cancel %s ends it", session, session)
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"culm/aggregate"
+	"culm/events"
+	"culm/internal/show"
+)
+
+// screen prints events and deltas as they come, from any goroutine.
+type screen struct {
+	app     *app
+	mu      sync.Mutex
+	printer *show.Printer
+	open    string // whose delta text the cursor stands behind, "" for none
+}
+
+func newScreen(a *app, style show.Style) *screen {
+	return &screen{app: a, printer: show.NewPrinter(style)}
+}
+
+// learn asks for the bounds of the session's loop, for a watcher who comes in
+// the middle. Without an answer the lines say less, nothing else.
+func (s *screen) learn(ctx context.Context, b backend, session string) {
+	if session == "" || s.app.JSON {
+		return
+	}
+	r, err := s.app.read(ctx, b, session, aggregate.ReadQuery{})
+	if err != nil {
+		return
+	}
+	if v, err := viewOf(r); err == nil && v.Loop != nil {
+		s.printer.Know(session, v.Loop.Generation, v.Loop.MaxIterations, v.Loop.MaxTotalRounds)
+	}
+}
+
+// record prints one stored event.
+func (s *screen) record(r events.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.app.JSON {
+		return s.app.printRaw(r.Payload)
+	}
+	s.endText()
+	_, err := fmt.Fprintln(s.app.out, s.printer.Record(r))
+	return err
+}
+
+// delta is what runners stream: part of an answer, output of a tool, progress.
+type delta struct {
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+}
+
+// delta prints the text of a delta behind the text before it; with --json the
+// delta as it came, in an object that no event looks like.
+func (s *screen) delta(session, run string, raw []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.app.JSON {
+		if v := jsontext.Value(raw); v.IsValid() {
+			_ = s.app.printJSON(data{"session": session, "run": run, "delta": v})
+		}
+		return
+	}
+	var d delta
+	if json.Unmarshal(raw, &d) != nil || d.Text == "" {
+		return
+	}
+	if who := session + " " + run + " " + d.Kind; who != s.open {
+		s.endText()
+		fmt.Fprintf(s.app.out, "  %s %s: ", show.Clean(session), show.Clean(d.Kind))
+		s.open = who
+	}
+	fmt.Fprint(s.app.out, show.CleanBlock(d.Text))
+}
+
+func (s *screen) endText() {
+	if s.open != "" {
+		fmt.Fprintln(s.app.out)
+		s.open = ""
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const sampleState = `{
+ "session":{"title":"Tidy \u001b[2J up","model":{"provider":"recorded","model":"sample"},"mode":"auto","plan":{"entered_at":"2026-11-30T12:00:00Z"},"created":"2026-11-30T12:00:00Z","new_field":1},
+ "run":{"run_id":"r1","status":"live","runner":"runner-1","round":2,"cancel_requested":true},
+ "loop":{"generation":"g1","revision":4,"status":"running","objective":"Fix\nit","max_iterations":5,"max_total_rounds":20,"iterations_started":2,"iterations_completed":1,"rounds_started":7},
+ "pending":[{"tool_call_id":"c1","kind":"approval","generation":"g7","question":{"question":"May write?"}},{"tool_call_id":"c2","kind":"unknown","question":{"question":"Ran grep?"}}],
+ "replays":[{}],"usage":{"prompt":1000,"completion":204,"total":1204},
+ "messages":[{"role":"user","origin":"person","content":"Fix\nit \u001b[31m","seq":2},
+  {"role":"assistant","origin":"model","content":"","tool_calls":[{"id":"c1","name":"grep","arguments":"{\"a\":1}"}],"seq":4},
+  {"role":"tool","origin":"tool","content":"no","success":false,"seq":6}]}`
+
+func TestStateInWords(t *testing.T) {
+	want := `session    demo, “Tidy \x1b[2J up”
+birth      01BIRTH
+events     9, head 9:ab12
+created    2026-11-30 12:00:00 (1 hour ago)
+model      recorded/sample
+mode       auto, plan mode: nothing may be changed
+run        under way at runner-1, round 3, cancel requested (r1)
+loop       running: iteration 2 of 5, round 7 of 20, 1 done
+objective  “Fix it”
+generation g1, revision 4
+waits      call c1, approval: “May write?” (generation g7)
+waits      call c2, it may have happened already, nobody knows: “Ran grep?”
+decided    1 call to run at the next resume
+usage      1,204 tokens (1,000 in, 204 out)
+`
+	r := culm(t, &fake{state: sampleState}, "session", "show", "demo")
+	messages := strings.Index(r.out, "\n[2]")
+	if diff := cmp.Diff(want, r.out[:messages]); diff != "" || r.status != exitOK {
+		t.Errorf("status %d (-want +got):\n%s", r.status, diff)
+	}
+	wantMessages := `
+[2] user, person
+    Fix
+    it \x1b[31m
+
+[4] assistant, model
+    calls grep {"a":1}
+
+[6] tool, failed
+    no
+`
+	if diff := cmp.Diff(wantMessages, r.out[messages:]); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+func TestStateOfAnEmptySession(t *testing.T) {
+	r := culm(t, &fake{state: `{"session":{},"run":null,"loop":null,"pending":[]}`}, "state", "demo", "--at", "1")
+	if r.status != exitOK || !strings.Contains(r.out, "run        none") {
+		t.Errorf("status %d, %q, %q", r.status, r.out, r.err)
+	}
+}
+
+func TestLoopStatus(t *testing.T) {
+	r := culm(t, &fake{state: sampleState}, "loop", "status", "demo")
+	if !strings.HasPrefix(r.out, "loop       running: iteration 2 of 5, round 7 of 20, 1 done\n") {
+		t.Errorf("got %q", r.out)
+	}
+	if r := culm(t, &fake{state: `{}`}, "loop", "status", "demo"); !strings.Contains(r.out, "culm loop start demo") {
+		t.Errorf("without a loop it says %q", r.out)
+	}
+	if r := culm(t, &fake{state: `{}`}, "loop", "status", "demo", "--json"); r.out != "null\n" {
+		t.Errorf("without a loop the JSON is %q", r.out)
+	}
+}

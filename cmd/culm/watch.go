@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+
+	"culm/events"
+)
+
+type watch struct {
+	Session sessionName `arg:"" optional:"" help:"Only this session; all if left out."`
+	From    uint64      `placeholder:"SEQ" help:"Begin with this event of the session; by default with what is new."`
+	Deltas  bool        `help:"Show what models and tools stream, too; it is stored nowhere."`
+}
+
+// Run shows events until it is interrupted, which is its proper end.
+func (c *watch) Run(ctx context.Context, a *app) error {
+	if c.From > 0 && c.Session == "" {
+		return usage(errors.New("--from counts the events of one session; name it"), nil)
+	}
+	b, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	session := string(c.Session)
+	if session != "" {
+		if err := a.exists(ctx, b, session); err != nil {
+			return err
+		}
+	}
+	s := newScreen(a, a.style())
+	if c.From != 1 {
+		s.learn(ctx, b, session)
+	}
+	opts := events.FollowOptions{Session: session}
+	if c.From > 0 {
+		opts.From = map[string]uint64{session: c.From - 1}
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return b.Feed().Follow(gctx, opts, s.record) })
+	if c.Deltas {
+		g.Go(func() error { return b.Deltas(gctx, session, s.delta) })
+	}
+	if err := g.Wait(); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// exists refuses to watch a session that is not there: more likely its name is
+// mistyped.
+func (a *app) exists(ctx context.Context, b backend, session string) error {
+	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
+	defer cancel()
+	_, err := b.Log().Last(ctx, session)
+	return notFound(session, err)
+}
