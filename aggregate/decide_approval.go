@@ -1,0 +1,207 @@
+package aggregate
+
+import (
+	"slices"
+	"strings"
+
+	"culm/events"
+)
+
+// decisionResult is the result of approval.decide, question.answer and
+// tool.resolve.
+type decisionResult struct {
+	Replayed bool   `json:"replayed,omitzero"` // the same decision was given before
+	RunID    string `json:"run_id,omitzero"`   // successor run this requested
+	Blocked  string `json:"blocked,omitzero"`  // why no run was requested
+}
+
+// decideApproval is a person's decision on exactly one waiting call
+// (docs/rules.md#decide).
+func decideApproval(s *State, c ApprovalDecide, env Env) (Decision, *Rejection) {
+	if d, ok := s.Decided[c.Generation]; ok {
+		return decidedBefore(d, c)
+	}
+	call := s.call(c.ToolCallID)
+	if call == nil || !call.Status.Waiting() {
+		return refuse(s.notWaiting(c.ToolCallID))
+	}
+	if call.Generation == "" {
+		return refuse(reject(CodeDecisionNotAllowed, "this is a question; question.answer answers it"))
+	}
+	if call.Generation != c.Generation {
+		return refuse(generationChanged("the call waits under another generation").with("generation", call.Generation))
+	}
+	if r := checkDecision(call, c); r != nil {
+		return refuse(r)
+	}
+	e := events.ApprovalDecided{
+		CallRef: call.ref(), Generation: c.Generation, Decision: c.Decision, MatcherID: c.MatcherID, Note: c.Note,
+	}
+	next := CallDecided
+	if !isAllow(c.Decision) {
+		next, e.Content = CallSettled, call.Name+" was not run: a person denied it"
+		if c.Note != "" {
+			e.Content += ": " + c.Note
+		}
+	}
+	e.RunID = s.successor(call.ID, next, env)
+	return appendEvent(e)
+}
+
+// notWaiting tells apart why nothing waits under the call id.
+func (s *State) notWaiting(id string) *Rejection {
+	if s.Waiting() > 0 && s.call(id) == nil {
+		return reject(CodePendingQuestionMismatch, "no call %.80q waits; others do", id)
+	}
+	return reject(CodeNoPendingQuestion, "nothing waits for a decision on %.80q", id)
+}
+
+// decidedBefore answers a decision for a generation that has one: the same
+// meaning is no new decision, another is too late.
+func decidedBefore(d Decided, c ApprovalDecide) (Decision, *Rejection) {
+	if d.ToolCallID == c.ToolCallID && d.Decision == c.Decision && d.MatcherID == c.MatcherID {
+		return nothing(decisionResult{Replayed: true})
+	}
+	return refuse(reject(CodeAlreadyDecided, "%s was decided as %s by %s", d.ToolCallID, d.Decision, d.Actor).
+		with("decision", d.Decision).with("actor", d.Actor).with("sequence", d.Seq))
+}
+
+// checkDecision checks the kind against what the item allows.
+func checkDecision(call *Call, c ApprovalDecide) *Rejection {
+	allowed := []string{allowOnce, denyOnce}
+	if call.Status == CallParked {
+		allowed = call.Parked.Request.AllowedDecisions
+	}
+	if !slices.Contains(allowed, c.Decision) {
+		return reject(CodeDecisionNotAllowed, "%s is not among the allowed decisions %v", c.Decision, allowed).with("allowed", allowed)
+	}
+	if c.Decision != allowOnce && c.Decision != denyOnce {
+		return reject(CodeDecisionNotAllowed, "decisions that are remembered are not served by this engine yet; use allow_once or deny_once").with("allowed", []string{allowOnce, denyOnce})
+	}
+	if c.MatcherID != "" {
+		return reject(CodeUnknownMatcher, "a decision for once takes no matcher")
+	}
+	return nil
+}
+
+// successor is the id of the run that a decision requests, or "": one is
+// requested or live already, a crashed loop blocks, or there is nothing to do
+// yet because other calls still wait (docs/rules.md#successor).
+func (s *State) successor(id string, next CallStatus, env Env) string {
+	if s.active() != nil || s.decisionsBlocked() {
+		return ""
+	}
+	waiting, replay := false, false
+	for i := range s.Calls {
+		st := s.Calls[i].Status
+		if s.Calls[i].ID == id {
+			st = next
+		}
+		waiting = waiting || st.Waiting()
+		replay = replay || st == CallDecided
+	}
+	if waiting && !replay {
+		return ""
+	}
+	return env.mint("run", 0)
+}
+
+// decisionsBlocked says that a crashed loop keeps decisions from starting a
+// run; a loop that ended by parking does not.
+func (s *State) decisionsBlocked() bool {
+	return s.loopBlocks() && s.Loop.Reason != reasonParked
+}
+
+func (s *State) blockedReason(runID string) string {
+	if runID == "" && s.active() == nil && s.decisionsBlocked() {
+		return CodeRecoveryUnsupported
+	}
+	return ""
+}
+
+// decideAnswer is a person's answer to a question (docs/rules.md#answer).
+func decideAnswer(s *State, c QuestionAnswer, env Env) (Decision, *Rejection) {
+	call, r := s.answered(c)
+	if r != nil {
+		return refuse(r)
+	}
+	q := call.Parked.Question
+	if !q.AllowCustom && !slices.Contains(q.Options, *c.Answer) {
+		return refuse(reject(CodeOptionNotAllowed, "the answer is none of the options, exactly as written").with("options", q.Options))
+	}
+	e := events.QuestionAnswered{
+		CallRef: call.ref(), Answer: *c.Answer, Content: *c.Answer, Model: c.Model, ReasoningEffort: c.ReasoningEffort,
+		RunID: s.successor(call.ID, CallSettled, env),
+	}
+	e.Plan, e.Posture = s.planMove(call, *c.Answer, env)
+	return appendEvent(e)
+}
+
+// answered finds the one question that the answer is for.
+func (s *State) answered(c QuestionAnswer) (*Call, *Rejection) {
+	var call *Call
+	if c.ToolCallID != "" {
+		call = s.call(c.ToolCallID)
+		if call == nil || !call.Status.Waiting() {
+			return nil, s.notWaiting(c.ToolCallID)
+		}
+	} else {
+		for i := range s.Calls {
+			if !s.Calls[i].Status.Waiting() {
+				continue
+			}
+			if call != nil {
+				return nil, reject(CodePendingQuestionMismatch, "%d items wait; name one by tool_call_id", s.Waiting())
+			}
+			call = &s.Calls[i]
+		}
+		if call == nil {
+			return nil, reject(CodeNoPendingQuestion, "nothing waits for an answer")
+		}
+	}
+	if call.Generation != "" {
+		return nil, reject(CodeTypedDecisionRequired, "%.80q waits for a decision, not for words: approval.decide or tool.resolve", call.ID)
+	}
+	return call, nil
+}
+
+// planMove is what an answer does to the plan overlay.
+func (s *State) planMove(call *Call, answer string, env Env) (string, *events.Posture) {
+	a, on := strings.ToLower(answer), s.Session.Plan != nil
+	move := ""
+	switch strings.ToLower(call.Name) {
+	case "enterplanmode":
+		if !on && strings.Contains(a, "enter plan mode") {
+			move, on = "entered", true
+		}
+	case "exitplanmode":
+		if on && strings.Contains(a, "approve") && !strings.Contains(a, "stay in plan mode") {
+			move, on = "exited", false
+		}
+	}
+	if move == "" {
+		return "", nil
+	}
+	p := posture(s.Session.Posture.AuditRevision, s.Session.Mode, on, env)
+	return move, &p
+}
+
+// decideResolve lets a person supply the outcome of an unknown call.
+func decideResolve(s *State, c ToolResolve, env Env) (Decision, *Rejection) {
+	if d, ok := s.Decided[c.Generation]; ok && c.Generation != "" {
+		return refuse(reject(CodeAlreadyDecided, "%s was decided as %s by %s", d.ToolCallID, d.Decision, d.Actor).with("sequence", d.Seq))
+	}
+	call := s.call(c.ToolCallID)
+	switch {
+	case call == nil || !call.Status.Waiting():
+		return refuse(s.notWaiting(c.ToolCallID))
+	case call.Status != CallUnknown:
+		return refuse(reject(CodeTypedDecisionRequired, "the outcome of %.80q is not unknown: it has not run", call.ID))
+	case c.Generation != "" && c.Generation != call.Generation:
+		return refuse(generationChanged("the call waits under another generation").with("generation", call.Generation))
+	}
+	return appendEvent(events.ToolResolved{
+		CallRef: call.ref(), Generation: call.Generation, Success: *c.Success, Content: *c.Content,
+		RunID: s.successor(call.ID, CallSettled, env),
+	})
+}

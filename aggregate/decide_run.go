@@ -1,0 +1,177 @@
+package aggregate
+
+import (
+	"slices"
+
+	"culm/events"
+)
+
+// Outcomes of a run.
+const (
+	outcomeRunCompleted = "completed"
+	outcomeRunFailed    = "failed"
+	outcomeRunCancelled = "cancelled"
+)
+
+// claimResult is the result of run.claim.
+type claimResult struct {
+	Fence   uint64            `json:"fence"` // sequence of run.started
+	LeaseMS int64             `json:"lease_ms"`
+	Cause   string            `json:"cause"`
+	Roster  events.Roster     `json:"roster"`
+	Loop    *events.LoopStart `json:"loop,omitzero"`
+	Replays uint32            `json:"replays"`
+}
+
+// decideClaim gives the requested run to the first runner that asks, and
+// starts the loop that was asked for (T1 and T2 of docs/rules.md#loop-t1).
+func decideClaim(s *State, c RunClaim, env Env) (Decision, *Rejection) {
+	run := s.Run
+	switch {
+	case c.RunID == s.StoppedRun:
+		return refuse(reject(CodeAlreadyStopped, "the loop was stopped before it started"))
+	case run == nil || run.ID != c.RunID:
+		return refuse(reject(CodeNoSuchRun, "no run %.64q is requested", c.RunID))
+	case run.Status != runRequested:
+		return refuse(reject(CodeAlreadyClaimed, "the run is %s under %s", run.Status, run.Runner).with("runner", run.Runner))
+	case run.LoopRequest != nil && goldEnabled(s.Session.Gold):
+		return refuse(goldConflict())
+	}
+	roster := events.Roster{}
+	if m := s.Session.Model; m != nil {
+		if c.Providers != nil && !slices.Contains(c.Providers, m.Provider) {
+			return refuse(reject(CodeProviderNotHeld, "the session's provider %.64q is not among those of the runner", m.Provider).with("provider", m.Provider))
+		}
+		roster.Primary = events.RosterModel{Provider: m.Provider, Model: m.Model, Type: m.Provider}
+	}
+	e := events.RunStarted{
+		RunID: run.ID, Runner: c.Runner, Cause: run.Cause, Roster: roster, Reasoning: reasoning(s.Session.ReasoningEffort),
+		ConfigDigest: env.Config.Digest, Replays: uint32(s.replays()), Loop: s.claimLoop(run, env), //nolint:gosec // at most maxCallsPerRound
+	}
+	if len(s.Session.Gold) > 0 {
+		e.Gold = &events.Gold{Enabled: goldEnabled(s.Session.Gold), Source: "session"}
+	}
+	return appendEvent(e)
+}
+
+func reasoning(effort string) events.Reasoning {
+	if effort == "" {
+		return events.Reasoning{Source: "none"}
+	}
+	return events.Reasoning{Effort: effort, Source: "session"}
+}
+
+// claimLoop is the loop that the claimed run executes: a new one, a paused one
+// taken over, or none.
+func (s *State) claimLoop(run *Run, env Env) *events.LoopStart {
+	switch {
+	case run.LoopRequest != nil:
+		return beginLoop(env.mint("loop", 0), run.ID, run.LoopRequest).start()
+	case s.Loop != nil && s.Loop.Status == events.StatusPaused:
+		return s.Loop.resume(run.ID).start()
+	}
+	return nil
+}
+
+func (l Loop) start() *events.LoopStart {
+	return &events.LoopStart{
+		Loop: *l.wire(), Owner: l.Owner, Objective: l.Objective, MaxIterations: l.MaxIterations,
+		MaxTotalRounds: l.MaxTotalRounds, OnPark: l.OnPark,
+	}
+}
+
+// renewResult is the result of run.renew.
+type renewResult struct {
+	LeaseMS         int64 `json:"lease_ms"`
+	CancelRequested bool  `json:"cancel_requested"`
+	StopRequested   bool  `json:"stop_requested"`
+}
+
+func decideRenew(s *State, run *Run, env Env) (Decision, *Rejection) {
+	l := s.loopOf(run)
+	return nothing(renewResult{LeaseMS: env.Config.LeaseMS, CancelRequested: run.CancelRequested, StopRequested: l != nil && l.StopRequested})
+}
+
+func decideRunRefuse(s *State, run *Run, c RunRefuse, env Env) (Decision, *Rejection) {
+	return appendEvent(s.refusedRun(run, c.Code, c.Message, env))
+}
+
+// refusedRun ends the run by a refusal; decisions given so far stay.
+func (s *State) refusedRun(run *Run, code, message string, env Env) events.RunRefused {
+	e := events.RunRefused{RunID: run.ID, Code: code, Message: message, Unknown: s.unknownCalls(env.mint)}
+	if l := s.loopOf(run); l != nil {
+		e.Loop = l.finish(resultError).wire()
+	}
+	return e
+}
+
+// decideFinish is the one end of a started run (docs/rules.md#loop-t7). Calls
+// that were started become unknown; calls that were not are voided, those that
+// wait for a person only by a cancellation.
+func decideFinish(s *State, run *Run, c RunFinish, env Env) (Decision, *Rejection) {
+	e := events.RunFinished{RunID: run.ID, CompletionReason: c.CompletionReason, Error: c.Error, Usage: run.Usage, Unknown: s.unknownCalls(env.mint)}
+	var result runResult
+	switch c.Outcome {
+	case outcomeCancelled:
+		e.Outcome, result = outcomeRunCancelled, resultCancelled
+		e.Voided = s.voidCalls("the run was cancelled", notStarted)
+	case outcomeError:
+		e.Outcome, result = outcomeRunFailed, resultError
+		e.Voided = s.voidCalls("the run failed", isStatus(CallOpen))
+	default:
+		e.Outcome, result = outcomeRunCompleted, okResult(c.CompletionReason)
+		e.Voided = s.voidCalls("the run ended", func(st CallStatus) bool { return st == CallOpen || st == CallDecided })
+	}
+	if l := s.loopOf(run); l != nil {
+		next := l.finish(result)
+		e.Loop = next.wire()
+		if reason := loopCompletionReason(next); reason != "" {
+			e.CompletionReason = reason
+		}
+	} else if s.Spent.Exhausted != "" && e.CompletionReason == "" {
+		e.CompletionReason = budgetCompletionReason(s.Spent.Exhausted)
+	}
+	return appendEvent(e)
+}
+
+// okResult is the column of the finish table for a run that ended well.
+func okResult(reason string) runResult {
+	switch {
+	case reason == "":
+		return resultOK
+	case budgetReasons[reason]:
+		return resultBudget
+	}
+	return resultOther
+}
+
+// loopCompletionReason is the reason of a loop's bounded end, which wins over
+// what the runner reports.
+func loopCompletionReason(l Loop) string {
+	switch l.Status {
+	case events.StatusStopped:
+		return "counted_loop_stopped"
+	case events.StatusBudgetExhausted:
+		if l.Reason == reasonRoundLimit || l.Reason == reasonBudget {
+			return l.Reason
+		}
+	}
+	return ""
+}
+
+func budgetCompletionReason(kind string) string {
+	if kind == budgetRounds {
+		return "max_rounds_reached"
+	}
+	return "budget_exceeded"
+}
+
+// Lapse is the fact that the live run's lease ran out, or nil without one
+// (docs/rules.md#lease). Its ids follow from the session's next sequence.
+func Lapse(s *State, env Env) events.Data {
+	run := s.Run
+	if run == nil || run.Status != runLive {
+		return nil
+	}
+	return events.RunInterrupted{RunID: run.ID, Code: "lease_expired", Unknown: s.unknownCalls(env.mint)}
+}

@@ -1,0 +1,89 @@
+package aggregate
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"culm/events"
+)
+
+// ErrMalformedState: the session's log breaks a rule of its own (an event that
+// cannot be decoded, an unknown type, a broken chain or invariant). The session
+// is refused; it is never treated as one without a loop.
+var ErrMalformedState = errors.New(CodeMalformedState)
+
+// Apply folds one stored event into the state: chain, decoding, Evolve,
+// invariants. On an error the state is not to be used any more. The errors wrap
+// ErrMalformedState and the reason: a chain fault of package events,
+// events.ErrUnknownEvent, events.ErrMalformed or a broken invariant.
+func (s *State) Apply(r events.Record) error {
+	e, err := events.Decode(r.Payload)
+	if err != nil {
+		return malformed(r, err)
+	}
+	if err := s.Head.Check(&e, r.Seq); err != nil {
+		return malformed(r, err)
+	}
+	if e.Session != r.Session {
+		return malformed(r, fmt.Errorf("%w: of session %s", events.ErrBirth, e.Session))
+	}
+	s.apply(&e, r.Payload)
+	if err := s.Validate(); err != nil {
+		return malformed(r, err)
+	}
+	return nil
+}
+
+// apply moves the state over an event that is known to be good.
+func (s *State) apply(e *events.Event, stored []byte) {
+	if e.Data != nil {
+		Evolve(s, e)
+	}
+	s.Head = s.Head.Next(e, stored)
+}
+
+func malformed(r events.Record, err error) error {
+	return fmt.Errorf("fold %s@%d: %w: %w", r.Session, r.Seq, ErrMalformedState, err)
+}
+
+// Fold folds a whole log, or its beginning. A read error is returned as it is.
+func Fold(records iter.Seq2[events.Record, error]) (*State, error) {
+	s := &State{}
+	return s, s.FoldOn(records)
+}
+
+// FoldOn folds further records into the state.
+func (s *State) FoldOn(records iter.Seq2[events.Record, error]) error {
+	for r, err := range records {
+		if err != nil {
+			return err
+		}
+		if err := s.Apply(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ErrInvariant: a state that no sequence of accepted commands can reach.
+var ErrInvariant = errors.New("broken_invariant")
+
+// Validate checks what must hold after every event (docs/rules.md#invariants).
+func (s *State) Validate() error {
+	if s.Loop != nil {
+		if err := s.Loop.Validate(); err != nil {
+			return fmt.Errorf("%w: %w", ErrInvariant, err)
+		}
+	}
+	if s.Run != nil && s.Run.Status == runSuspended && s.Waiting() == 0 {
+		return fmt.Errorf("%w: the run is suspended and nothing waits", ErrInvariant)
+	}
+	if s.Run != nil && s.Run.Status == runLive && s.Run.Fence == 0 {
+		return fmt.Errorf("%w: the run is live without a fence", ErrInvariant)
+	}
+	if s.Session.Closed && s.Run != nil {
+		return fmt.Errorf("%w: the session is closed and has a run", ErrInvariant)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+
+	"culm/events"
+)
+
+// engineActor speaks where the engine itself finds a fact.
+const engineActor = "_engine"
+
+// append stores one event after the state's head and folds it in. On an error
+// the state is as it was; see events.Log.Append for the errors.
+func (t *transaction) append(ctx context.Context, d events.Data, r Request, env Env) (*events.Event, error) {
+	s := t.a.state
+	e := events.Event{
+		ID: t.h.newID(s.Head.ID), Type: d.EventType(), Session: t.a.session, Time: env.Now, Seq: s.Head.Seq + 1, Birth: env.Birth,
+		Actor: r.Actor, Command: r.ID, CommandDigest: r.Digest, Run: runOf(s, d), Prevhash: s.Head.Hash,
+		Traceparent: r.Traceparent, Data: d,
+	}
+	stored, err := events.Encode(e)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.h.opts.Log.Append(ctx, t.a.session, s.Head.Seq, e.Type, stored); err != nil {
+		return nil, err
+	}
+	t.a.ticket = t.h.opts.Barrier.Mark()
+	s.apply(&e, stored)
+	t.fresh = true
+	t.renew(ctx)
+	if err := s.Validate(); err != nil {
+		t.h.opts.Logger.Error("accepted command broke an invariant", "session", t.a.session, "seq", e.Seq, "err", err)
+	}
+	return &e, nil
+}
+
+// runOf is the run that an event belongs to, "" for none.
+func runOf(s *State, d events.Data) string {
+	switch d := d.(type) {
+	case events.RunRequested:
+		return d.RunID
+	case events.SessionCreated, events.SessionConfigured, events.SessionModeChanged, events.SessionPlanEntered,
+		events.SessionPlanExited, events.MessageSubmitted, events.NoteAppended:
+		return ""
+	}
+	if s.Run != nil {
+		return s.Run.ID
+	}
+	return ""
+}
+
+// create makes the session's log and appends its first event.
+func (t *transaction) create(ctx context.Context) (Reply, bool) {
+	h := t.h
+	if t.r.Expected != nil && *t.r.Expected != 0 {
+		return t.refused(reject(CodeWrongExpectedSequence, "the session does not exist").with("actual", 0)), false
+	}
+	if err := h.opts.Headroom(); err != nil {
+		return t.refused(reject(CodeUnavailable, "no room for another session: %v", err)), false
+	}
+	env := t.env(h.newID(""))
+	d, refused := Decide(&State{}, t.cmd, env)
+	if refused != nil {
+		return t.refused(refused), false
+	}
+	if _, err := spell(d.Event); err != nil {
+		return t.refused(asRejection(err)), false
+	}
+	expected, err := h.opts.Log.Create(ctx, t.a.session)
+	if err != nil {
+		return t.refused(asRejection(err)), false
+	}
+	t.a.state = &State{Head: events.Head{Seq: expected}}
+	e, err := t.append(ctx, d.Event, t.r, env)
+	if err != nil {
+		t.a.forget()
+		return t.retryOr(ctx, err)
+	}
+	return t.outcome(t.a.state, e), false
+}
+
+func spell(d events.Data) ([]byte, error) { return marshal(d) }
+
+// delete carries session.delete out: the log goes, nothing is appended.
+func (t *transaction) delete(ctx context.Context) Reply {
+	cmd, _ := t.cmd.(SessionDelete)
+	t.a.forget()
+	if err := t.h.load(ctx, t.a); err != nil && !errors.Is(err, ErrMalformedState) {
+		return t.refused(asRejection(err))
+	}
+	birth, err := t.birth(ctx)
+	switch {
+	case err != nil:
+		return t.refused(asRejection(err))
+	case birth != cmd.Birth:
+		return t.refused(reject(CodeBirthChanged, "the session was born %s, not %.32q", birth, cmd.Birth).with("birth", birth))
+	case t.r.Expected != nil && *t.r.Expected != t.a.sequence():
+		return t.refused(reject(CodeWrongExpectedSequence, "the session is at %d", t.a.sequence()).with("actual", t.a.sequence()))
+	}
+	reply := t.accepted(nil, nil)
+	if err := t.h.opts.Log.Delete(ctx, t.a.session); err != nil {
+		t.a.forget()
+		return t.refused(asRejection(err))
+	}
+	_ = t.h.opts.Leases.Release(ctx, t.a.session)
+	t.a.forget()
+	t.a.broken = nil
+	t.a.ticket = t.h.opts.Barrier.Mark()
+	return reply
+}
+
+// birth is that of the log's first event, so that a session that cannot be
+// folded can still be deleted.
+func (t *transaction) birth(ctx context.Context) (string, error) {
+	if t.a.state != nil {
+		return t.a.state.Head.Birth, nil
+	}
+	for r, err := range t.h.opts.Log.Read(ctx, t.a.session, 0, 0) {
+		if err != nil {
+			return "", err
+		}
+		e, _ := events.Decode(r.Payload)
+		return e.Birth, nil
+	}
+	return "", events.ErrNotFound
+}
+
+// renew keeps the lease of the run whose holder has just been heard: any
+// accepted runner command renews it. A failure is not the command's.
+func (t *transaction) renew(ctx context.Context) {
+	if _, ok := t.cmd.(runnerCommand); !ok || t.a.state == nil {
+		return
+	}
+	run := t.a.state.Run
+	if run == nil || run.Status != runLive {
+		return
+	}
+	if err := t.h.opts.Leases.Renew(ctx, t.a.session, run.ID); err != nil {
+		t.h.opts.Logger.Warn("lease not renewed", "session", t.a.session, "run", run.ID, "err", err)
+	}
+}
+
+// lapse appends run.interrupted if the live run's lease has run out: a fact of
+// its own, made before the command is judged.
+func (t *transaction) lapse(ctx context.Context) (bool, error) {
+	s := t.a.state
+	if s.Run == nil || s.Run.Status != runLive || s.Session.Closed {
+		return false, nil
+	}
+	alive, err := t.h.opts.Leases.Alive(ctx, t.a.session, s.Run.ID)
+	if err != nil || alive {
+		return false, err
+	}
+	env := Env{Now: t.h.opts.Now().UTC(), Actor: engineActor, Command: "lapse:" + s.Run.ID, Birth: s.Head.Birth, Config: t.h.opts.Config()}
+	run := s.Run.ID
+	if _, err := t.append(ctx, Lapse(s, env), Request{Actor: engineActor}, env); err != nil {
+		return false, err
+	}
+	t.h.opts.Logger.Info("run interrupted: its lease ran out", "session", t.a.session, "run", run)
+	return true, nil
+}

@@ -1,0 +1,74 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+
+	"culm/events"
+)
+
+// Sweep looks after the sessions that are in memory: a live run whose lease has
+// run out is interrupted. It returns the first error but goes on after it.
+func (h *Handler) Sweep(ctx context.Context) error {
+	return h.each(ctx, h.cache.names(), nil)
+}
+
+// Survey looks at every session of the log once, as after a start: dead runs
+// are interrupted, and owed is called with the session's Step.
+func (h *Handler) Survey(ctx context.Context, owed func(Step)) error {
+	infos, err := h.opts.Log.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(infos))
+	for i, info := range infos {
+		names[i] = info.Session
+	}
+	return h.each(ctx, names, owed)
+}
+
+// each lapses dead runs of the named sessions, a few at a time.
+func (h *Handler) each(ctx context.Context, names []string, owed func(Step)) error {
+	var g errgroup.Group
+	g.SetLimit(2)
+	for _, name := range names {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			step, err := h.look(ctx, name)
+			switch {
+			case errors.Is(err, events.ErrNotFound), errors.Is(err, ErrMalformedState):
+				return nil
+			case err == nil && owed != nil:
+				owed(step)
+			}
+			return err
+		})
+	}
+	return errors.Join(g.Wait(), ctx.Err())
+}
+
+// look lapses the session's run if it is dead and says what is owed.
+func (h *Handler) look(ctx context.Context, session string) (Step, error) {
+	return h.step(ctx, session, func(ctx context.Context, a *actor) error {
+		return (&transaction{h: h, a: a}).lapseNow(ctx)
+	})
+}
+
+// lapseNow is lapse against concurrent writers.
+func (t *transaction) lapseNow(ctx context.Context) error {
+	for range maxAttempts {
+		_, err := t.lapse(ctx)
+		var wrong *events.WrongSequenceError
+		if !errors.As(err, &wrong) {
+			return err
+		}
+		if err := t.h.catchUp(ctx, t.a); err != nil {
+			return err
+		}
+	}
+	return events.ErrUnavailable
+}

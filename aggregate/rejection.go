@@ -1,0 +1,28 @@
+package aggregate
+
+import "fmt"
+
+// Rejection is a rule saying no: a code of docs/contract.md and a text for
+// people. It is an error value; nothing is appended for it unless Decide
+// returns it together with an event.
+type Rejection struct {
+	Code    string
+	Message string
+	Details map[string]any
+}
+
+func (r *Rejection) Error() string { return r.Code + ": " + r.Message }
+
+// reject makes a Rejection; format and args make its message.
+func reject(code, format string, args ...any) *Rejection {
+	return &Rejection{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// with adds a detail.
+func (r *Rejection) with(key string, value any) *Rejection {
+	if r.Details == nil {
+		r.Details = map[string]any{}
+	}
+	r.Details[key] = value
+	return r
+}
