@@ -22,3 +22,5 @@
 // The contract of an event's bytes is docs/contract.md, "Events"; the catalogue
 // of all types is docs/events.md, generated from the registry in this package.
 package events
+
+//go:generate go test . -run "^TestCatalogue|^TestGolden" -update

@@ -7,7 +7,7 @@ type SessionCreated struct {
 	Kind string `json:"kind"` // root or child
 	Settings
 	Parent          *Parent `json:"parent,omitzero"`
-	Mode            string  `json:"mode"`
+	Mode            string  `json:"mode"` // default, bypass or auto
 	ReadOnly        bool    `json:"read_only,omitzero"`
 	NoHumanApprover bool    `json:"no_human_approver,omitzero"`
 	EnforcePolicy   bool    `json:"enforce_policy,omitzero"`
@@ -19,7 +19,7 @@ type SessionConfigured struct{ Settings }
 
 // SessionModeChanged is a change of the requested permission mode.
 type SessionModeChanged struct {
-	Mode string `json:"mode"`
+	Mode string `json:"mode"` // default, bypass or auto
 	Posture
 }
 

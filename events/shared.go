@@ -64,7 +64,7 @@ func (s LoopStatus) Live() bool { return s == StatusRunning || s == StatusFinali
 type Loop struct {
 	Generation          string     `json:"generation"` // UUID of this start of a loop
 	Revision            uint64     `json:"revision"`   // within the generation; the first stored one is 2
-	Status              LoopStatus `json:"status"`
+	Status              LoopStatus `json:"status"`     // running, finalizing, paused, completed, stopped, cancelled, budget_exhausted, failed or recovery_unsupported
 	IterationsStarted   uint32     `json:"iterations_started"`
 	IterationsCompleted uint32     `json:"iterations_completed"`
 	RoundsStarted       uint32     `json:"rounds_started"`
@@ -158,23 +158,23 @@ type Admission struct {
 type NextRound struct {
 	Admission
 	Admitted bool   `json:"admitted"`
-	Reason   string `json:"reason,omitzero"`
+	Reason   string `json:"reason,omitzero"` // why it was not admitted
 }
 
 // Posture is the permission state after a change (docs/rules.md#posture).
 type Posture struct {
 	AuditRevision  uint64 `json:"audit_revision"`  // number of changes so far, this one included
 	PolicyRevision uint64 `json:"policy_revision"` // sequence of the _settings session that applied
-	RequestedMode  string `json:"requested_mode"`
-	EffectiveMode  string `json:"effective_mode"`
+	RequestedMode  string `json:"requested_mode"`  // default, bypass or auto
+	EffectiveMode  string `json:"effective_mode"`  // what holds of it under the installation's policy
 }
 
 // Question is what a person is asked.
 type Question struct {
 	Question    string   `json:"question"`
 	Options     []string `json:"options,omitzero"`
-	AllowCustom bool     `json:"allow_custom"`
-	Source      string   `json:"source"`
+	AllowCustom bool     `json:"allow_custom"` // an answer outside of the options counts
+	Source      string   `json:"source"`       // who asks: a tool, or the policy
 }
 
 // Matcher says what a remembered decision or a rule covers.
@@ -197,7 +197,7 @@ type PermissionRequest struct {
 	RequestedMode     string    `json:"requested_mode"`
 	EffectiveMode     string    `json:"effective_mode"`
 	PolicyRevision    uint64    `json:"policy_revision"`
-	AllowedDecisions  []string  `json:"allowed_decisions"`
+	AllowedDecisions  []string  `json:"allowed_decisions"` // of the decisions of approval.decided
 	SuggestedMatchers []Matcher `json:"suggested_matchers,omitzero"`
 }
 

@@ -93,7 +93,7 @@ type ToolResolved struct {
 type ApprovalDecided struct {
 	CallRef
 	Generation string   `json:"generation"`
-	Decision   string   `json:"decision"`
+	Decision   string   `json:"decision"` // allow_once, allow_session, allow_workspace, allow_global, deny_once or deny_session
 	MatcherID  string   `json:"matcher_id,omitzero"`
 	Matcher    *Matcher `json:"matcher,omitzero"` // what MatcherID named
 	Note       string   `json:"note,omitzero"`
@@ -163,7 +163,7 @@ type ReplayReparked struct {
 
 // PolicyModeChanged sets the configured mode of the installation.
 type PolicyModeChanged struct {
-	Mode string `json:"mode"`
+	Mode string `json:"mode"` // default, bypass or auto
 }
 
 // PolicyRuleAdded adds a durable rule.
