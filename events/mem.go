@@ -144,8 +144,11 @@ func (m *Mem) Rewrite(session string, change func([]Record) []Record) {
 	}
 }
 
-// Create implements Log.
+// Create implements Log. It refuses a session that is no token.
 func (m *Mem) Create(ctx context.Context, session string) (uint64, error) {
+	if !ValidToken(session) {
+		return 0, fmt.Errorf("create %q: the session is no token", session)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.check(ctx); err != nil {

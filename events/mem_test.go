@@ -129,6 +129,19 @@ func TestMem_NothingThere(t *testing.T) {
 	}
 }
 
+func TestMem_RefusesSessionsThatAreNoTokens(t *testing.T) {
+	t.Parallel()
+	m := newMem(t)
+	for _, s := range []string{"", "a.b", "*", ">", "a b", "é"} {
+		if _, err := m.Create(t.Context(), s); err == nil {
+			t.Errorf("create %q succeeds", s)
+		}
+		if err := m.Append(t.Context(), s, 0, "x.y", nil); !errors.Is(err, events.ErrNotFound) {
+			t.Errorf("append to %q: %v", s, err)
+		}
+	}
+}
+
 func TestMem_CreatedAgainStartsAboveItsFormerLife(t *testing.T) {
 	t.Parallel()
 	m := newMem(t, "s", "other")
