@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"culm/aggregate"
 	"culm/events"
 	"culm/internal/show"
 )
@@ -49,13 +50,16 @@ func (h *head) UnmarshalText(text []byte) error {
 	return err
 }
 
-// MarshalText spells it as --head takes it.
-func (h head) MarshalText() ([]byte, error) {
+// String spells it as --head takes it; "" for none.
+func (h head) String() string {
 	if h.Hash == "" {
-		return nil, nil
+		return ""
 	}
-	return fmt.Appendf(nil, "%d:%s", h.Seq, h.Hash), nil
+	return fmt.Sprintf("%d:%s", h.Seq, h.Hash)
 }
+
+// MarshalText makes a JSON string of it.
+func (h head) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
 func (c *audit) Run(ctx context.Context, a *app) error {
 	if err := c.check(); err != nil {
@@ -68,7 +72,7 @@ func (c *audit) Run(ctx context.Context, a *app) error {
 	defer done()
 	var bad int
 	for _, l := range logs {
-		r, err := auditLog(ctx, l.session, l.records, c.Head)
+		r, err := aggregate.Audit(l.records, aggregate.AuditOptions{Session: l.session, Head: events.Head{Seq: c.Head.Seq, Hash: c.Head.Hash}})
 		if err != nil {
 			return fmt.Errorf("audit %s: %w", show.Clean(l.session), notFound(l.session, err))
 		}
@@ -137,9 +141,10 @@ func (c *audit) logs(ctx context.Context, a *app) (logs []auditable, done func()
 }
 
 // tellReport prints what an audit of one session found.
-func (a *app) tellReport(r report) error {
+func (a *app) tellReport(r aggregate.AuditReport) error {
+	end := head{r.Head.Seq, r.Head.Hash}
 	if a.JSON {
-		return a.printJSON(r)
+		return a.printJSON(report{r.Session, r.Birth, r.Events, r.First, end, r.Findings})
 	}
 	verdict := "all fine"
 	if n := len(r.Findings); n > 0 {
@@ -149,14 +154,21 @@ func (a *app) tellReport(r report) error {
 	for _, f := range r.Findings {
 		fmt.Fprintf(a.out, "  at %d  %-13s %s\n", f.Seq, show.Clean(f.Kind), show.Clean(f.Detail))
 	}
-	if r.Head.Hash == "" {
+	if end.Hash == "" {
 		return nil
 	}
-	text, err := r.Head.MarshalText()
-	if err == nil {
-		_, err = fmt.Fprintf(a.out, "  head %s\n", text)
-	}
+	_, err := fmt.Fprintf(a.out, "  head %s\n", end)
 	return err
+}
+
+// report is the JSON of one audit.
+type report struct {
+	Session  string              `json:"session"`
+	Birth    string              `json:"birth"`
+	Events   uint64              `json:"events"`
+	First    uint64              `json:"first"`
+	Head     head                `json:"head"`
+	Findings []aggregate.Finding `json:"findings"`
 }
 
 // sum tells the result of several audits and turns findings into the exit status.

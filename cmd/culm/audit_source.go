@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,27 +13,6 @@ import (
 
 	"culm/events"
 )
-
-// report is what an audit of one session found.
-type report struct {
-	Session  string    `json:"session"`
-	Events   uint64    `json:"events"`
-	First    uint64    `json:"first"`
-	Head     head      `json:"head"`
-	Findings []finding `json:"findings"`
-}
-
-// finding is one thing that is wrong, and where.
-type finding struct {
-	Seq    uint64 `json:"sequence"`
-	Kind   string `json:"kind"`
-	Detail string `json:"detail"`
-}
-
-// auditLog audits one log.
-var auditLog = func(ctx context.Context, session string, records iter.Seq2[events.Record, error], noted head) (report, error) {
-	return report{}, errors.New("not built in yet")
-}
 
 // recordOf makes a record of stored bytes that came without their place: the
 // event's own word for session and sequence is taken, which the chain proves.

@@ -70,24 +70,22 @@ func (v *view) summary(a *app) string {
 		}
 	}
 	s := v.Session
-	line("session", v.name+when(s.Title != "", ", “"+show.Clean(s.Title)+"”")+when(s.Closed, ", closed"))
+	line("session", v.reply.Session+when(s.Title != "", ", “"+show.Clean(s.Title)+"”")+when(s.Closed, ", closed"))
 	line("birth", v.reply.Birth)
 	line("events", fmt.Sprintf("%s, head %d:%s", show.Thousands(v.reply.Sequence), v.reply.Sequence, v.reply.HeadHash))
-	if !s.Created.IsZero() {
-		line("created", show.When(s.Created, a.now(), a.place))
-	}
+	line("created", show.When(s.CreatedAt, a.now(), a.place))
 	if s.Model != nil {
 		line("model", show.Clean(s.Model.Provider+"/"+s.Model.Model))
 	}
 	line("reasoning", show.Clean(s.ReasoningEffort))
-	line("mode", show.Clean(s.Mode)+when(len(s.Plan) > 0 && string(s.Plan) != "null", ", plan mode: nothing may be changed")+when(s.ReadOnly, ", read only"))
+	line("mode", show.Clean(s.Mode)+when(s.Plan != nil, ", plan mode: nothing may be changed")+when(s.ReadOnly, ", read only"))
 	line("workspace", show.Clean(s.Workspace))
 	line("run", v.runText())
 	if v.Loop != nil {
 		b.WriteString(v.loopLines())
 	}
 	for _, p := range v.Pending {
-		line("waits", p.text())
+		line("waits", waiting(p.Kind, p.ToolCallID, p.Name, p.Question.Question, p.Generation))
 	}
 	if n := len(v.Replays); n > 0 {
 		line("decided", show.Count(n, "call")+" to run at the next resume")
@@ -127,7 +125,7 @@ func (v *view) runText() string {
 func (v *view) loopLines() string {
 	l := v.Loop
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-10s %s: %s, %s, %d done", "loop", strings.ReplaceAll(show.Clean(l.Status), "_", " "),
+	fmt.Fprintf(&b, "%-10s %s: %s, %s, %d done", "loop", strings.ReplaceAll(show.Clean(string(l.Status)), "_", " "),
 		show.Progress("iteration", l.IterationsStarted, l.MaxIterations), show.Progress("round", l.RoundsStarted, l.MaxTotalRounds), l.IterationsCompleted)
 	b.WriteString(when(l.Reason != "", " ("+show.Clean(l.Reason)+")") + when(l.StopRequested, ", stop requested") + when(l.Abandoned, ", abandoned") + "\n")
 	fmt.Fprintf(&b, "%-10s %s\n", "objective", show.Quote(l.Objective, 200))
@@ -135,19 +133,17 @@ func (v *view) loopLines() string {
 	return b.String()
 }
 
-func (p pending) text() string {
-	about := show.Quote(p.Question.Question, 200)
-	switch p.Kind {
+// waiting tells an item that waits for a person.
+func waiting(kind, call, tool, question, generation string) string {
+	about := show.Quote(question, 200)
+	switch kind {
 	case "approval":
-		about = "approval: " + about
+		about = "for approval: " + about
 	case "unknown":
-		about = "it may have happened already, nobody knows: " + about
+		about = "its outcome is not known: " + about
 	}
-	text := fmt.Sprintf("call %s, %s", show.Clip(show.Clean(p.ToolCallID), 64), about)
-	if p.Generation != "" {
-		text += " (generation " + show.Clean(p.Generation) + ")"
-	}
-	return text
+	text := fmt.Sprintf("%s (call %s) %s", show.Clip(show.Clean(tool), 40), show.Clip(show.Clean(call), 64), about)
+	return text + when(generation != "", " (generation "+show.Clean(generation)+")")
 }
 
 // transcript tells the messages of the page.

@@ -8,10 +8,10 @@ import (
 )
 
 const sampleState = `{
- "session":{"title":"Tidy \u001b[2J up","model":{"provider":"recorded","model":"sample"},"mode":"auto","plan":{"entered_at":"2026-11-30T12:00:00Z"},"created":"2026-11-30T12:00:00Z","new_field":1},
+ "session":{"title":"Tidy \u001b[2J up","model":{"provider":"recorded","model":"sample"},"mode":"auto","plan":{"entered_at":"2026-11-30T12:00:00Z"},"created_at":"2026-11-30T12:00:00Z","new_field":1},
  "run":{"run_id":"r1","status":"live","runner":"runner-1","round":2,"cancel_requested":true},
  "loop":{"generation":"g1","revision":4,"status":"running","objective":"Fix\nit","max_iterations":5,"max_total_rounds":20,"iterations_started":2,"iterations_completed":1,"rounds_started":7},
- "pending":[{"tool_call_id":"c1","kind":"approval","generation":"g7","question":{"question":"May write?"}},{"tool_call_id":"c2","kind":"unknown","question":{"question":"Ran grep?"}}],
+ "pending":[{"tool_call_id":"c1","kind":"approval","name":"write","generation":"g7","question":{"question":"May write?"}},{"tool_call_id":"c2","kind":"unknown","name":"grep","question":{"question":"Ran grep?"}}],
  "replays":[{}],"usage":{"prompt":1000,"completion":204,"total":1204},
  "messages":[{"role":"user","origin":"person","content":"Fix\nit \u001b[31m","seq":2},
   {"role":"assistant","origin":"model","content":"","tool_calls":[{"id":"c1","name":"grep","arguments":"{\"a\":1}"}],"seq":4},
@@ -28,8 +28,8 @@ run        under way at runner-1, round 3, cancel requested (r1)
 loop       running: iteration 2 of 5, round 7 of 20, 1 done
 objective  “Fix it”
 generation g1, revision 4
-waits      call c1, approval: “May write?” (generation g7)
-waits      call c2, it may have happened already, nobody knows: “Ran grep?”
+waits      write (call c1) for approval: “May write?” (generation g7)
+waits      grep (call c2) its outcome is not known: “Ran grep?”
 decided    1 call to run at the next resume
 usage      1,204 tokens (1,000 in, 204 out)
 `
