@@ -1,0 +1,81 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"culm/aggregate"
+	"culm/events"
+)
+
+// claim asks for the requested run. Whatever speaks against it is no business
+// of this runner: another one may have it, or nobody can.
+func (s *session) claim(ctx context.Context, step aggregate.Step) error {
+	s.hold, s.claiming = nil, step.RunID
+	var out claimResult
+	_, err := s.do(ctx, "run.claim", claimData{step.RunID, s.r.cfg.Name, s.r.cfg.Providers.IDs()}, &out)
+	if r, ok := refused(err); ok {
+		if r.Tries > 1 && r.Code == aggregate.CodeAlreadyClaimed {
+			return nil // by us, perhaps: Next knows
+		}
+		s.claiming = ""
+		s.log.Debug("left the run", "run", step.RunID, "err", err)
+		return errLetGo
+	}
+	if err != nil {
+		return err
+	}
+	s.take(step.RunID, out)
+	s.log.Info("claimed the run", "run", step.RunID, "cause", out.Cause)
+	return nil
+}
+
+// defaultLease is assumed where no reply has named the lease.
+const defaultLease = 15 * time.Second
+
+func (s *session) take(run string, c claimResult) {
+	lease := time.Duration(c.LeaseMS) * time.Millisecond
+	if lease <= 0 {
+		lease = defaultLease
+	}
+	s.hold = &hold{
+		runRef: runRef{run, c.Fence}, primary: c.Roster.Primary, lease: lease,
+		stream: &stream{to: s.r.cfg.Deltas, session: s.name, run: run},
+	}
+}
+
+func (s *session) admit(ctx context.Context) error {
+	var out admitResult
+	stored, err := s.do(ctx, "round.start", s.hold.runRef, &out)
+	if err != nil || out.Admitted || stored {
+		return err
+	}
+	return &refusal{Command: "round.start", Code: codeNotAdmitted, Message: out.Reason}
+}
+
+// finish ends the run.
+func (s *session) finish(ctx context.Context, data finishData) error {
+	data.runRef = s.hold.runRef
+	if _, err := s.do(ctx, "run.finish", data, nil); err != nil {
+		return err
+	}
+	s.log.Info("finished the run", "run", data.RunID, "outcome", data.Outcome)
+	s.hold, s.claiming = nil, ""
+	return nil
+}
+
+// fail ends the run with an error, or drops it if even that is refused.
+func (s *session) fail(ctx context.Context, code, message string) {
+	if s.hold == nil {
+		return
+	}
+	s.log.Warn("the run failed", "run", s.hold.RunID, "code", code, "err", message)
+	err := s.finish(ctx, finishData{Outcome: "error", Error: &events.Failure{Code: code, Message: message}})
+	if err != nil {
+		if !errors.Is(err, errLost) {
+			s.log.Warn("the failure could not be reported", "run", s.hold.RunID, "err", err)
+		}
+		s.drop("let go of the run")
+	}
+}
