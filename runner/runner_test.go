@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -357,16 +358,17 @@ func TestRun_ModelFailureEndsTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f, calls := requested(), 0
+				f := requested()
+				var calls atomic.Int32 // a call that was given up is not waited for
 				stop := start(t, f, "r1", model(func(ctx context.Context, r provider.Request, emit func(provider.Delta)) (provider.Answer, error) {
-					calls++
+					calls.Add(1)
 					return tc.model(ctx, r, emit)
 				}), nil)
 				time.Sleep(25 * time.Hour)
 				stop()
 				want(t, f, "round.start 0", "round.fail "+tc.code, "run.finish error "+tc.code)
-				if calls != tc.calls {
-					t.Errorf("%d calls, want %d", calls, tc.calls)
+				if got := int(calls.Load()); got != tc.calls {
+					t.Errorf("%d calls, want %d", got, tc.calls)
 				}
 			})
 		})
@@ -625,22 +627,22 @@ func TestRun_NothingBeginsAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := requested()
-		var stop func()
-		stopped := make(chan struct{})
+		storing := make(chan struct{})
 		f.hook = func(_ context.Context, name string, _ body) (*aggregate.Reply, error) {
 			if name == "tool.start" { // the end comes while the start is being stored
-				go func() { stop(); close(stopped) }()
+				close(storing)
 				time.Sleep(time.Second)
 			}
 			return nil, nil
 		}
-		stop = start(t, f, "r1", says("call a=Bash b=Bash"), func(c *runner.Config) {
+		stop := start(t, f, "r1", says("call a=Bash b=Bash"), func(c *runner.Config) {
 			c.Tools = tools{execute: func(context.Context, tool.Call, func(string)) tool.Result {
 				t.Error("a call was run after the end")
 				return tool.Result{}
 			}}
 		})
-		<-stopped
+		<-storing
+		stop()
 		want(t, f, "round.start 0", `round.finish 0 "" tools`, "tool.start a",
 			`tool.finish a false "Bash was not run: the runner was told to stop" not_run`)
 	})
@@ -730,6 +732,85 @@ func TestRun_RepliesThatAreLostAreAskedForAgain(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestRun_ResultThatNoEventHoldsIsCut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := requested()
+		f.hook = func(_ context.Context, name string, b body) (*aggregate.Reply, error) {
+			if name == "tool.finish" && len(b.Content) > 100_000 {
+				r := no("payload_too_large")
+				return &r, nil
+			}
+			return nil, nil
+		}
+		stop := start(t, f, "r1", says("call a=Read", "end"), func(c *runner.Config) {
+			c.Tools = tools{execute: func(context.Context, tool.Call, func(string)) tool.Result {
+				return tool.Result{Success: true, Content: strings.Repeat("x", 200_000)}
+			}}
+		})
+		synctest.Wait()
+		stop()
+		if line := f.log[4]; !strings.Contains(line, "true") || !strings.Contains(line, "[cut: 16384 of 200000 bytes]") {
+			t.Errorf("result: %.100s", line)
+		}
+	})
+}
+
+// several is an engine of many sessions.
+type several map[string]*fake
+
+func (e several) Do(ctx context.Context, session, name string, data any) (aggregate.Reply, error) {
+	return e[session].Do(ctx, "S", name, data)
+}
+
+func (e several) Next(ctx context.Context, session string) (aggregate.Step, error) {
+	return e[session].Next(ctx, "S")
+}
+
+func TestRun_SessionsBeyondTheBoundQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		engine, wake := several{}, make(chan string, 100)
+		for i := range 10 {
+			name := fmt.Sprint("S", i)
+			engine[name] = requested()
+			wake <- name
+			wake <- name
+		}
+		var running, most atomic.Int32
+		var providers provider.Registry
+		err := providers.Add("p", model(func(context.Context, provider.Request, func(provider.Delta)) (provider.Answer, error) {
+			if n := running.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(time.Second)
+			running.Add(-1)
+			return provider.Answer{Content: "x"}, nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := runner.New(runner.Config{Engine: engine, Wake: wake, Name: "r1", Providers: &providers, Tools: tools{}, Sessions: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Run(ctx) }()
+		time.Sleep(time.Minute)
+		cancel()
+		<-done
+		for name, f := range engine {
+			if len(f.log) == 0 || f.log[len(f.log)-1] != "run.finish ok" {
+				t.Errorf("%s: %v", name, f.log)
+			}
+		}
+		if most.Load() != 3 {
+			t.Errorf("%d sessions at once", most.Load())
+		}
+	})
 }
 
 func TestRun_PlaysTheExample(t *testing.T) {
