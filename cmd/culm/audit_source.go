@@ -67,9 +67,29 @@ func (a *app) readFile(name string) ([]auditable, error) {
 	}
 	logs := make([]auditable, len(order))
 	for i, s := range order {
+		number(bySession[s])
 		logs[i] = auditable{s, sequence(bySession[s])}
 	}
 	return logs, nil
+}
+
+// number gives the records of a file the sequences that a log would have stored
+// them under: line by line, but passing over what is nowhere in the file.
+func number(records []events.Record) {
+	left := map[uint64]int{} // how often a sequence is still to come
+	for _, r := range records {
+		left[r.Seq]++
+	}
+	at := records[0].Seq
+	for i := range records {
+		r := &records[i]
+		left[r.Seq]--
+		if r.Seq > at && left[at] == 0 {
+			at = r.Seq
+		}
+		r.Seq = at
+		at++
+	}
 }
 
 func sequence(records []events.Record) iter.Seq2[events.Record, error] {

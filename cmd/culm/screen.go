@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"culm/aggregate"
+	"culm/bus"
 	"culm/events"
 	"culm/internal/show"
 )
@@ -52,12 +53,6 @@ func (s *screen) record(r events.Record) error {
 	return err
 }
 
-// delta is what runners stream: part of an answer, output of a tool, progress.
-type delta struct {
-	Kind string `json:"kind"`
-	Text string `json:"text"`
-}
-
 // delta prints the text of a delta behind the text before it; with --json the
 // delta as it came, in an object that no event looks like.
 func (s *screen) delta(session, run string, raw []byte) {
@@ -69,7 +64,7 @@ func (s *screen) delta(session, run string, raw []byte) {
 		}
 		return
 	}
-	var d delta
+	var d bus.Delta
 	if json.Unmarshal(raw, &d) != nil || d.Text == "" {
 		return
 	}
