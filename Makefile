@@ -1,0 +1,91 @@
+# culm: what can be done here. `make` alone lists it.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+GO ?= go
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+BINARIES := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.go))))
+# How long each fuzz target runs, how often the crash test kills.
+FUZZTIME ?= 30s
+CRASHES ?= 200
+BENCHCOUNT ?= 3
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## start an engine with its own NATS server, data in ./data
+	$(GO) run ./cmd/engine
+
+.PHONY: demo
+demo: ## run a loop of three iterations on a temporary engine, and audit it
+	@$(GO) run ./cmd/culm demo
+
+.PHONY: build
+build: ## build the binaries into bin/
+	@mkdir -p bin
+	for b in $(BINARIES); do $(GO) build -trimpath -ldflags '-X main.release=$(VERSION)' -o bin/$$b ./cmd/$$b; done
+
+.PHONY: test
+test: ## run all tests
+	$(GO) test ./...
+
+.PHONY: race
+race: ## run all tests under the race detector
+	$(GO) test -race ./...
+
+.PHONY: check
+check: fmt tidy vet lint-if-there race ## what must hold before a change is sent
+
+.PHONY: fmt
+fmt: ## fail if a file is not formatted
+	@files=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
+
+.PHONY: tidy
+tidy: ## fail if go.mod or go.sum is not tidy
+	$(GO) mod tidy -diff
+
+.PHONY: vet
+vet: ## go vet
+	$(GO) vet ./...
+
+.PHONY: lint
+lint: ## run golangci-lint, fetched as a Go module
+	$(GO) run $(GOLANGCI) run ./...
+
+.PHONY: lint-if-there
+lint-if-there:
+	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; \
+	else echo "golangci-lint is not installed: left out (make lint fetches it)"; fi
+
+.PHONY: bench
+bench: ## measure; the figures go to docs/bench/
+	@mkdir -p docs/bench
+	out=docs/bench/$$(date +%Y-%m-%d)-$$(git rev-parse --short HEAD).txt; \
+	$(GO) test -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) -timeout 60m ./... | tee $$out
+
+.PHONY: crash
+crash: ## kill an engine CRASHES times under load and check what is left
+	CULM_CRASHES=$(CRASHES) $(GO) test -count=1 -timeout 120m -run Crash -v ./...
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; \
+	done
+
+.PHONY: golden
+golden: ## write golden files and generated pages anew; read the diff before committing it
+	$(GO) test ./events -update
+	$(GO) test ./internal/show ./provider/transcript -rewrite
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
