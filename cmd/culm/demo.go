@@ -1,10 +1,122 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"culm/internal/engine"
+	"culm/internal/show"
 )
 
 type demo struct{}
 
-func (demo) Run(ctx context.Context, a *app) error { return errors.New("not built in yet") }
+// Help is shown by culm demo --help.
+func (demo) Help() string {
+	return `Starts an engine with its own NATS server in a temporary folder, has it run a loop of three iterations over the recorded session that ships with culm (no model is called), shows the events live, stops the engine, starts it again on the same data and audits what is stored. The folder is removed at the end.`
+}
+
+const (
+	demoSession    = "demo"
+	demoPrompt     = "Improve the text: the next draft, please."
+	demoIterations = 3
+	demoRounds     = 30
+	demoTimeout    = time.Minute
+)
+
+func (demo) Run(ctx context.Context, a *app) error {
+	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "culm-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	began := a.now()
+	a.say("An engine starts in %s.", dir)
+	if err := a.withEngine(ctx, dir, a.demoLoop); err != nil {
+		return err
+	}
+	a.say("\nThe engine has stopped. It starts again on the same data, to audit what is stored.")
+	if err := a.withEngine(ctx, dir, a.demoAudit); err != nil {
+		return err
+	}
+	a.say("\nThat took %s. Where to go next:\n", show.Elapsed(uint64(a.now().Sub(began).Milliseconds())))
+	a.say("  go run ./cmd/engine                                    an engine that stays, data in ./data")
+	a.say("  go run ./cmd/culm session create first                 a session of yours, in a second terminal")
+	a.say("  go run ./cmd/culm loop start first \"…\" -n 3 --follow   a loop in it")
+	a.say("  go run ./cmd/culm --help                               everything else; README.md tells the story")
+	return nil
+}
+
+// say prints a line of the demo.
+func (a *app) say(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }
+
+// withEngine runs an engine on the data in dir while work is done with it.
+func (a *app) withEngine(ctx context.Context, dir string, work func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	out, in := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := engine.Run(ctx, engine.Config{Data: dir, Prefix: a.Prefix, HTTP: "off", Version: buildVersion()}, in)
+		_ = in.Close()
+		ended <- err
+	}()
+	url, err := awaitReady(out)
+	if err != nil {
+		return errors.Join(err, <-ended)
+	}
+	a.NATS = url
+	err = work(ctx)
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// awaitReady reads what an engine prints until it is ready and returns the
+// address of its server.
+func awaitReady(out io.Reader) (url string, err error) {
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if u, ok := strings.CutPrefix(line, "nats: "); ok {
+			url = u
+		}
+		if line == "ready" && url != "" {
+			return url, nil
+		}
+	}
+	return "", errors.Join(errors.New("the engine did not become ready"), lines.Err())
+}
+
+func (a *app) demoLoop(ctx context.Context) error {
+	b, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	r, err := a.do(ctx, b, demoSession, "session.create", data{"title": "A demo"}, commandFlags{})
+	if err != nil {
+		return err
+	}
+	a.say("A loop of %d iterations runs over the recorded session; each line is one stored event.\n", demoIterations)
+	loop := data{"max_iterations": demoIterations, "max_total_rounds": demoRounds}
+	q, err := a.do(ctx, b, demoSession, "run.request", data{"prompt": demoPrompt, "loop": loop}, commandFlags{})
+	if err != nil {
+		return err
+	}
+	o, err := outcomeOf(q)
+	if err != nil {
+		return err
+	}
+	return a.follow(ctx, b, demoSession, o.RunID, r.Sequence-1)
+}
+
+func (a *app) demoAudit(ctx context.Context) error {
+	return (&audit{Session: demoSession}).Run(ctx, a)
+}

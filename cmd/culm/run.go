@@ -141,9 +141,9 @@ func (a *app) requestOn(ctx context.Context, b backend, q request) error {
 	if err != nil {
 		return a.failed(r, err)
 	}
-	var o outcome
-	if err := json.Unmarshal(r.Result, &o); err != nil && len(r.Result) > 0 {
-		return fmt.Errorf("result of %s: %w", q.name, err)
+	o, err := outcomeOf(r)
+	if err != nil {
+		return err
 	}
 	if o.Outcome == "already_running" && q.prompted {
 		return fmt.Errorf("a run is under way, so the prompt was not stored; wait for it or cancel it (culm cancel %s)", q.session)
@@ -156,6 +156,16 @@ func (a *app) requestOn(ctx context.Context, b backend, q request) error {
 		from = r.Event.Sequence - 1
 	}
 	return a.follow(ctx, b, q.session, o.RunID, from)
+}
+
+func outcomeOf(r aggregate.Reply) (o outcome, err error) {
+	if len(r.Result) == 0 {
+		return o, nil
+	}
+	if err := json.Unmarshal(r.Result, &o); err != nil {
+		return o, fmt.Errorf("result of the request: %w", err)
+	}
+	return o, nil
 }
 
 func (a *app) tellOutcome(r aggregate.Reply, session string, o outcome) error {
