@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,15 +38,18 @@ func (s *session) model(ctx context.Context, step aggregate.Step) error {
 	return s.failRound(ctx, step, err)
 }
 
-// provider is the live instance that serves the run.
-func (s *session) provider() (provider.Provider, error) {
-	id := s.hold.primary.Provider
-	if id == "" {
-		id = s.r.cfg.DefaultProvider
-	}
+// providerID names the instance that serves the run.
+func (s *session) providerID() string {
+	id := cmp.Or(s.hold.primary.Provider, s.r.cfg.DefaultProvider)
 	if ids := s.r.cfg.Providers.IDs(); id == "" && len(ids) == 1 {
 		id = ids[0]
 	}
+	return id
+}
+
+// provider is the live instance that serves the run.
+func (s *session) provider() (provider.Provider, error) {
+	id := s.providerID()
 	p, ok := s.r.cfg.Providers.Get(id)
 	if !ok {
 		return nil, &provider.Error{Code: aggregate.CodeProviderUnavailable, Message: fmt.Sprintf("no live provider %q", id)}

@@ -24,7 +24,7 @@ func (s *session) replay(ctx context.Context) error {
 		return &refusal{Command: "replay.start", Code: codeNoReplay, Message: "nothing to replay"}
 	}
 	c := tool.Call{
-		Session: s.name, RunID: s.hold.RunID, ID: out.Replay.ToolCallID,
+		Session: s.name, RunID: s.hold.RunID, Provider: s.providerID(), ID: out.Replay.ToolCallID,
 		Name: out.Replay.Name, Arguments: out.Replay.Arguments, Replay: true,
 	}
 	if sum := sha256.Sum256([]byte(c.Arguments)); hex.EncodeToString(sum[:]) != out.Replay.Digest {

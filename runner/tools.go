@@ -41,7 +41,7 @@ type planned struct {
 
 func (s *session) plan(c aggregate.StepCall) planned {
 	p := planned{call: tool.Call{
-		Session: s.name, RunID: s.hold.RunID, ID: c.ID, ModelID: c.ModelID, Name: c.Name, Arguments: c.Arguments,
+		Session: s.name, RunID: s.hold.RunID, Provider: s.providerID(), ID: c.ID, ModelID: c.ModelID, Name: c.Name, Arguments: c.Arguments,
 		At: &tool.Position{Answer: c.Answer, Index: c.Index},
 	}}
 	p.access = s.describe(p.call)
@@ -114,7 +114,10 @@ func (s *session) start(ctx context.Context, p planned) (bool, error) {
 		return false, err
 	}
 	allowed, authErr := s.authorize(ctx, p)
+	a, authRefused := refused(authErr)
 	switch {
+	case authRefused && a.Code == aggregate.CodeUnknownCommand:
+		return false, err // no policy to ask: the first refusal stands
 	case authErr != nil:
 		return false, authErr
 	case !allowed:

@@ -24,9 +24,11 @@ type Tools interface {
 type Call struct {
 	Session string
 	RunID   string
-	ID      string // names the call in the session: unique within its answer
-	ModelID string // as the model gave it: may be empty or repeated
-	Name    string
+	// Provider is the instance whose model asked for the call, by id.
+	Provider string
+	ID       string // names the call in the session: unique within its answer
+	ModelID  string // as the model gave it: may be empty or repeated
+	Name     string
 	// Arguments is the exact text the model gave, which need not be JSON.
 	Arguments string
 	// At is where the model asked for the call; nil if that is not known.

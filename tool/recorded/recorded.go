@@ -95,7 +95,7 @@ func (t *Tools) find(c tool.Call) *transcript.Call {
 		}
 	}
 	for _, found := range [][]*transcript.Call{
-		t.byID[idKey(c.ModelID, c.Name, c.Arguments)], t.byID[idKey(c.ID, c.Name, c.Arguments)], t.byText[textKey(c.Name, c.Arguments)],
+		t.byID[idKey(c.ID, c.Name, c.Arguments)], t.byID[idKey(c.ModelID, c.Name, c.Arguments)], t.byText[textKey(c.Name, c.Arguments)],
 	} {
 		if len(found) > 0 {
 			return answered(found)

@@ -67,6 +67,9 @@ func TestExecute_FailsByNameWhatIsNotRecorded(t *testing.T) {
 	if got.Success || got.Error != "result_missing" || !strings.Contains(got.Content, `"c9"`) {
 		t.Errorf("missing result: %+v", got)
 	}
+	if !tools.Holds(tool.Call{Name: "Bash", Arguments: `{"n":1}`}) || tools.Holds(tool.Call{Name: "Bash"}) {
+		t.Error("Holds is wrong about the one recorded call")
+	}
 	got = tools.Execute(t.Context(), tool.Call{Name: "Bash", Arguments: `{"n":1.0}`}, func(string) {})
 	if got.Success || got.Error != "not_recorded" || !strings.Contains(got.Content, "Bash") {
 		t.Errorf("other arguments: %+v", got)
