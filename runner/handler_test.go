@@ -1,15 +1,18 @@
 package runner_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"culm/aggregate"
 	"culm/events"
@@ -151,10 +154,41 @@ func TestRules_LoopPlaysTheExample(t *testing.T) {
 			"session.created": 1, "run.requested": 1, "run.started": 1, "round.started": 8, "round.finished": 10,
 			"tool.started": 10, "tool.finished": 10, "run.finished": 1,
 		}
-		if diff := cmp.Diff(want, counts); diff != "" {
+		if diff := gocmp.Diff(want, counts); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// Recordings of real sessions, where they are: whatever they hold, the run ends
+// once, within its bounds, and every call has an outcome.
+func TestRules_EveryRecordingPlaysToAnEnd(t *testing.T) {
+	t.Parallel()
+	dir := cmp.Or(os.Getenv("CULM_TRANSCRIPTS"), "../../shared/data/transcripts")
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, "../examples/three_drafts.jsonl") {
+		rec, err := transcript.Open(file, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			r, stop := startRuled(t, recorded.New(rec, recorded.Options{Pace: time.Millisecond}), recordedtool.New(rec, recordedtool.Options{}))
+			defer stop()
+			r.do(t, "session.create", m{})
+			r.do(t, "run.request", m{"prompt": "P", "loop": m{"max_iterations": 3, "max_total_rounds": 60}})
+			time.Sleep(time.Hour)
+			counts := map[string]int{}
+			for _, typ := range r.types(t) {
+				counts[typ]++
+			}
+			if counts["run.finished"] != 1 || counts["round.finished"] > 60 || counts["tool.started"] != counts["tool.finished"] {
+				t.Errorf("%s: %v", filepath.Base(file), counts)
+			}
+		})
+	}
 }
 
 func TestRules_LoopOfPlainAnswersCostsOneEventEach(t *testing.T) {
@@ -169,7 +203,7 @@ func TestRules_LoopOfPlainAnswersCostsOneEventEach(t *testing.T) {
 			"session.created", "run.requested", "run.started", "round.started",
 			"round.finished", "round.finished", "round.finished", "round.finished", "round.finished", "run.finished",
 		}
-		if diff := cmp.Diff(want, r.types(t)); diff != "" {
+		if diff := gocmp.Diff(want, r.types(t)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
@@ -196,10 +230,10 @@ func TestRules_ApprovedCallIsReplayedOnce(t *testing.T) {
 			"session.created", "run.requested", "run.started", "round.started", "round.finished", "tool.parked", "tool.started", "tool.finished",
 			"approval.decided", "run.started", "replay.started", "replay.finished", "round.started", "round.finished", "run.finished",
 		}
-		if diff := cmp.Diff(want, r.types(t)); diff != "" {
+		if diff := gocmp.Diff(want, r.types(t)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(map[string]int{"a false": 1, "b true": 1}, ran); diff != "" {
+		if diff := gocmp.Diff(map[string]int{"a false": 1, "b true": 1}, ran); diff != "" {
 			t.Errorf("executions (-want +got):\n%s", diff)
 		}
 	})
