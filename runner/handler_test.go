@@ -258,6 +258,19 @@ func (r ruled) generation(t *testing.T) string {
 	return generation
 }
 
+func TestRules_AgreeWithToolsOnWhatMayRunInPlanMode(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"Read", "GetFileInfo", "Glob", "Grep", "WebFetch", "WebSearch", "ViewImage", "Workspace", "BashOutput", "Sleep", "update_goal",
+		"notify", "EnterPlanMode", "ExitPlanMode", "request_permissions", "session_note", "session_history", "session_inspector", "recall",
+		"memory_note", "archive_context", "compact_context", "Write", "Edit", "Bash", "Task", "", "get_file_info", "Reader",
+	} {
+		if tool.Mutates(name) == aggregate.PlanAllowed(name) {
+			t.Errorf("%q: mutating %v, allowed in plan mode %v", name, tool.Mutates(name), aggregate.PlanAllowed(name))
+		}
+	}
+}
+
 func TestRules_CancelInTheModelCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,27 +11,24 @@ const (
 )
 
 // reading are the tools that change nothing in the world and may run in plan
-// mode, by lower-case name without underscores. What is not listed mutates.
+// mode, in lower case. What is not listed mutates. The rules hold the same list.
 var reading = map[string]bool{
 	"read": true, "getfileinfo": true, "glob": true, "grep": true, "webfetch": true, "websearch": true,
-	"viewimage": true, "workspace": true, "bashoutput": true,
-	"sessionnote": true, "sessionnotes": true, "sessionhistory": true, "sessioninspector": true, "recall": true,
-	"sessionrecall": true, "memorynote": true, "archivecontext": true, "compactcontext": true,
-	"sleep": true, "updategoal": true, "notify": true,
-	"enterplanmode": true, "exitplanmode": true, "requestpermissions": true,
+	"viewimage": true, "workspace": true, "bashoutput": true, "sleep": true, "update_goal": true, "notify": true,
+	"enterplanmode": true, "exitplanmode": true, "request_permissions": true,
+	"session_note": true, "session_history": true, "session_inspector": true, "recall": true, "memory_note": true,
+	"archive_context": true, "compact_context": true,
 }
-
-func fold(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "") }
 
 // Mutates says whether a tool changes the world, by its name alone: case does
 // not count, and a tool that is not known counts as mutating.
-func Mutates(name string) bool { return !reading[fold(name)] }
+func Mutates(name string) bool { return !reading[strings.ToLower(name)] }
 
 // AccessByName describes a call of which no more than the name is known. The
 // resource is the name of the tool.
 func AccessByName(name string) Access {
 	a := Access{Mutating: Mutates(name), PermissionType: Execute, Resource: name, Risk: "high"}
-	switch fold(name) {
+	switch strings.ToLower(name) {
 	case "write", "edit", "multiedit", "notebookedit":
 		a.PermissionType, a.Risk = WriteFile, "medium"
 	case "webfetch", "websearch":

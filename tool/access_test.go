@@ -9,7 +9,7 @@ import (
 func TestMutates_OnlyTheKnownReadersDoNot(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
-		"Read": false, "read": false, "GREP": false, "WebFetch": false, "get_file_info": false, "ExitPlanMode": false,
+		"Read": false, "read": false, "GREP": false, "WebFetch": false, "GetFileInfo": false, "ExitPlanMode": false,
 		"Write": true, "Bash": true, "Task": true, "": true, "Read ": true, "Reader": true,
 	} {
 		if got := tool.Mutates(name); got != want {
