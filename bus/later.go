@@ -70,10 +70,13 @@ type Later struct {
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
 
-	mu      sync.Mutex
-	hints   jetstream.MessagesContext // nil between two openings
-	pin     string                    // last pin id that hints came with
-	stopped bool
+	stopOnce sync.Once
+	stopErr  error
+	stopping chan struct{} // closed when Stop begins
+
+	mu    sync.Mutex
+	hints jetstream.MessagesContext // of the last opening
+	pin   string                    // last pin id that hints came with
 }
 
 // StartLater makes the queue and its consumer if they are missing and handles
@@ -88,7 +91,7 @@ func StartLater(ctx context.Context, o LaterOptions) (*Later, error) {
 	if err != nil {
 		return nil, fmt.Errorf("queued commands: %w", err)
 	}
-	l := &Later{o: o, log: o.Logger, js: js, api: jsAPI{req: o.Conn, wait: defaultLaterWait}, queue: newLaterQueue()}
+	l := &Later{o: o, log: o.Logger, js: js, api: jsAPI{req: o.Conn, wait: defaultLaterWait}, queue: newLaterQueue(), stopping: make(chan struct{})}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
@@ -127,7 +130,7 @@ func (l *Later) open(ctx context.Context) (jetstream.MessagesContext, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.hints = hints; l.stopped {
+	if l.hints = hints; l.isStopped() {
 		hints.Stop()
 	}
 	return hints, nil
@@ -174,12 +177,9 @@ func (l *Later) listen(hints jetstream.MessagesContext) {
 		l.take(hints)
 		for hints = nil; hints == nil; {
 			select {
-			case <-l.ctx.Done():
+			case <-l.stopping:
 				return
 			case <-time.After(reopenPause):
-			}
-			if l.isStopped() {
-				return
 			}
 			var err error
 			if hints, err = l.open(l.ctx); err != nil {
@@ -221,23 +221,28 @@ func (l *Later) hint(m jetstream.Msg) {
 }
 
 func (l *Later) isStopped() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.stopped
+	select {
+	case <-l.stopping:
+		return true
+	default:
+		return false
+	}
 }
 
 // Stop begins no further command and waits for those that are being handled.
 // If ctx ends first, it ends their context and says so; they stay in the queue.
-// Then it lets go of the queue, so that another engine need not wait.
+// Then it lets go of the queue, so that another engine need not wait. Later
+// calls wait for the first and return the same.
 func (l *Later) Stop(ctx context.Context) error {
+	l.stopOnce.Do(func() { l.stopErr = l.stop(ctx) })
+	return l.stopErr
+}
+
+func (l *Later) stop(ctx context.Context) error {
+	close(l.stopping)
 	l.mu.Lock()
-	again := l.stopped
-	l.stopped = true
 	hints, pin := l.hints, l.pin
 	l.mu.Unlock()
-	if again {
-		return nil
-	}
 	hints.Stop()
 	l.queue.close()
 	ended := make(chan struct{})

@@ -13,10 +13,10 @@ const (
 	laterBackoffMax  = 10 * time.Second
 )
 
-// laterKey names what is handled in order: a session, or, where the subject
-// names none, "#" and the sequence of the single message.
+// laterKey names what is handled in order: a session, or, for a subject that
+// SessionLater would not find, "#" and the sequence of the single message.
 func laterKey(s Subjects, subject string, seq uint64) string {
-	if _, session, _ := s.split(kindLater, subject); ValidToken(session) {
+	if _, session, name := s.split(kindLater, subject); ValidToken(session) && name != "" {
 		return session
 	}
 	return "#" + strconv.FormatUint(seq, 10)
