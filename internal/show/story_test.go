@@ -93,6 +93,7 @@ func endStory() []events.Data {
 		events.RunFinished{Outcome: "cancelled", Voided: []events.VoidedCall{{}}},
 		events.RunFinished{Outcome: "failed", CompletionReason: "provider", Error: &events.Failure{Code: "overloaded", Message: "three times"}},
 		events.RunRefused{Code: "provider_unavailable", Message: "no such provider"},
+		events.RunRefused{Code: "orphan_generation", Message: "no call", Loop: loop(events.StatusFailed, 2, 1, 3, "run_failed"), Unknown: []events.UnknownCall{{Name: "write"}}},
 		events.RunInterrupted{Code: "lease_expired", Unknown: []events.UnknownCall{{Name: "write"}}},
 		events.PolicyModeChanged{Mode: "dont_ask"},
 		events.PolicyRuleAdded{RuleID: "r1", Effect: "always_ask", Scope: "workspace", Workspace: "/src", PermissionType: "write", Matcher: events.Matcher{Kind: "path_subtree", Pattern: "/src/docs"}},

@@ -20,7 +20,7 @@ func (p *Printer) runWords(e *events.Event) (tone, string) {
 	case events.RunStarted:
 		return plain, claimed(d)
 	case events.RunRefused:
-		return bad, fmt.Sprintf("run refused, %s: %s", Clean(d.Code), Clip(Clean(d.Message), p.style.Width))
+		return bad, p.refused(e.Session, d)
 	case events.RunCancelRequested:
 		return plain, "cancel requested: nothing more will start"
 	case events.RunBudgetExhausted:
@@ -86,6 +86,14 @@ func (p *Printer) finished(session string, d events.RunFinished) (tone, string) 
 		}
 	}
 	return t, text + leftOver(d.Voided, d.Unknown)
+}
+
+func (p *Printer) refused(session string, d events.RunRefused) string {
+	text := fmt.Sprintf("run refused, %s: %s", Clean(d.Code), Clip(Clean(d.Message), p.style.Width))
+	if d.Loop != nil {
+		text += "; " + p.ended(session, *d.Loop)
+	}
+	return text + leftOver(nil, d.Unknown)
 }
 
 func failure(f events.Failure, width int) string {
