@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,8 +26,8 @@ const (
 
 // LogOptions configure a JetStreamLog.
 type LogOptions struct {
-	Prefix   string // of all subjects; "" is "agent"
-	Replicas int    // of each stream, 1 to 5; 0 is 1
+	Subjects Subjects
+	Replicas int // of each stream, 1 to 5; 0 is 1
 	// ReadOnly logs never write: Create, Append and Delete are refused, and
 	// half deleted sessions are passed over instead of being removed.
 	ReadOnly bool
@@ -68,9 +67,6 @@ var _ events.Log = (*JetStreamLog)(nil)
 // have been opened with EngineConnOptions. Unless ReadOnly, it makes the
 // bucket culm_tombstones.
 func NewJetStreamLog(ctx context.Context, nc *nats.Conn, opts LogOptions) (*JetStreamLog, error) {
-	if opts.Prefix == "" {
-		opts.Prefix = "agent"
-	}
 	if opts.Replicas == 0 {
 		opts.Replicas = 1
 	}
@@ -113,7 +109,7 @@ func (l *JetStreamLog) Append(ctx context.Context, session string, expected uint
 			return appendError(session, expected, err)
 		}
 	}
-	if !isToken(session) || !isEventType(eventType) {
+	if !ValidToken(session) || !ValidName(eventType) {
 		return appendError(session, expected, fmt.Errorf("%w: bad session or event type %q", events.ErrNotFound, eventType))
 	}
 	if l.opts.ReadOnly {
@@ -121,7 +117,7 @@ func (l *JetStreamLog) Append(ctx context.Context, session string, expected uint
 	}
 	a := attempt{session: session, stream: streamPrefix + session, expected: expected, payload: payload}
 	a.msg = nats.Msg{
-		Subject: l.opts.Prefix + ".log." + session + "." + eventType,
+		Subject: l.opts.Subjects.Log(session, eventType),
 		Header: nats.Header{
 			headerContentType: contentTypeValue,
 			headerExpectedSeq: {strconv.FormatUint(expected, 10)},
@@ -264,30 +260,4 @@ func msgSize(m *nats.Msg) int64 {
 		size += len(k) + len(": ") + len(v[0]) + len("\r\n")
 	}
 	return int64(size)
-}
-
-// isToken says whether s can be a session: [A-Za-z0-9_-]{1,64}.
-func isToken(s string) bool {
-	if len(s) == 0 || len(s) > 64 {
-		return false
-	}
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// isEventType says whether s is two or more tokens with dots between.
-func isEventType(s string) bool {
-	n := 0
-	for part := range strings.SplitSeq(s, ".") {
-		if n++; !isToken(part) {
-			return false
-		}
-	}
-	return n > 1
 }

@@ -24,7 +24,7 @@ func (l *JetStreamLog) Create(ctx context.Context, session string) (uint64, erro
 }
 
 func (l *JetStreamLog) create(ctx context.Context, session string) (uint64, error) {
-	if !isToken(session) {
+	if !ValidToken(session) {
 		return 0, fmt.Errorf("%w: not a session name", events.ErrNotFound)
 	}
 	if l.opts.ReadOnly {
@@ -83,7 +83,7 @@ func (l *JetStreamLog) makeStream(ctx context.Context, session string, after uin
 }
 
 func (l *JetStreamLog) streamConfig(session string) jetstream.StreamConfig {
-	subjects := l.opts.Prefix + ".log." + session + ".>"
+	subjects := l.opts.Subjects.SessionLog(session)
 	return jetstream.StreamConfig{
 		Name:     streamPrefix + session,
 		Subjects: []string{subjects},
@@ -95,7 +95,7 @@ func (l *JetStreamLog) streamConfig(session string) jetstream.StreamConfig {
 		Duplicates: 100 * time.Millisecond,
 		// Direct get may be answered by a replica that is behind.
 		AllowDirect: false,
-		RePublish:   &jetstream.RePublish{Source: subjects, Destination: l.opts.Prefix + ".event." + session + ".>"},
+		RePublish:   &jetstream.RePublish{Source: subjects, Destination: l.opts.Subjects.SessionEvents(session)},
 	}
 }
 
@@ -119,7 +119,7 @@ func (l *JetStreamLog) Delete(ctx context.Context, session string) error {
 }
 
 func (l *JetStreamLog) remove(ctx context.Context, session string) error {
-	if !isToken(session) {
+	if !ValidToken(session) {
 		return fmt.Errorf("%w: not a session name", events.ErrNotFound)
 	}
 	if l.opts.ReadOnly {

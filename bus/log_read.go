@@ -31,12 +31,12 @@ func (l *JetStreamLog) Last(ctx context.Context, session string) (uint64, error)
 }
 
 func (l *JetStreamLog) last(ctx context.Context, session string) (uint64, error) {
-	if !isToken(session) {
+	if !ValidToken(session) {
 		return 0, events.ErrNotFound
 	}
 	msg := &nats.Msg{
 		Subject: "$JS.API.STREAM.MSG.GET." + streamPrefix + session,
-		Data:    []byte(`{"last_by_subj":"` + l.opts.Prefix + ".log." + session + `.>","no_hdr":true}`),
+		Data:    []byte(`{"last_by_subj":"` + l.opts.Subjects.SessionLog(session) + `","no_hdr":true}`),
 	}
 	var seq uint64
 	err := l.api.repeat(ctx, func() error {
@@ -87,7 +87,7 @@ func (l *JetStreamLog) Read(ctx context.Context, session string, after, through 
 
 // read yields what Read promises and returns nil when yield had enough.
 func (l *JetStreamLog) read(ctx context.Context, session string, after, through uint64, yield func(events.Record, error) bool) error {
-	if !isToken(session) {
+	if !ValidToken(session) {
 		return events.ErrNotFound
 	}
 	end := through
@@ -125,7 +125,7 @@ func (l *JetStreamLog) next(ctx context.Context, session string, seq uint64) (ev
 	stream, at := streamPrefix+session, strconv.FormatUint(seq, 10)
 	msg, err := l.api.getMsg(ctx, stream, `{"seq":`+at+`,"no_hdr":true}`)
 	if errCode(err) == codeNoMessage {
-		msg, err = l.api.getMsg(ctx, stream, `{"seq":`+at+`,"next_by_subj":"`+l.opts.Prefix+".log."+session+`.>","no_hdr":true}`)
+		msg, err = l.api.getMsg(ctx, stream, `{"seq":`+at+`,"next_by_subj":"`+l.opts.Subjects.SessionLog(session)+`","no_hdr":true}`)
 	}
 	if err != nil {
 		return events.Record{}, err
@@ -136,7 +136,7 @@ func (l *JetStreamLog) next(ctx context.Context, session string, seq uint64) (ev
 func (l *JetStreamLog) record(session string, seq uint64, subject string, payload []byte) events.Record {
 	return events.Record{
 		Session: session, Seq: seq, Payload: payload,
-		Type: strings.TrimPrefix(subject, l.opts.Prefix+".log."+session+"."),
+		Type: strings.TrimPrefix(subject, l.opts.Subjects.Log(session, "")),
 	}
 }
 
@@ -189,7 +189,7 @@ func (l *JetStreamLog) Sessions(ctx context.Context) ([]events.Info, error) {
 	err := l.list(ctx, func(s listed) {
 		session, ok := strings.CutPrefix(s.Config.Name, streamPrefix)
 		switch {
-		case !ok || !isToken(session):
+		case !ok || !ValidToken(session):
 		case s.Config.Sealed:
 			sealed = append(sealed, session)
 		case s.State.Messages > 0:
@@ -228,7 +228,7 @@ func (l *JetStreamLog) list(ctx context.Context, visit func(listed)) error {
 			Streams []listed `json:"streams"`
 			Missing []string `json:"missing"`
 		}
-		request := fmt.Sprintf(`{"offset":%d,"subject":"%s.log.>"}`, offset, l.opts.Prefix)
+		request := fmt.Sprintf(`{"offset":%d,"subject":%q}`, offset, l.opts.Subjects.LogAll())
 		if err := l.api.call(ctx, "STREAM.LIST", []byte(request), &page); err != nil {
 			return err
 		}
