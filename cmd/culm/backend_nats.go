@@ -61,7 +61,7 @@ func newNATSBackend(ctx context.Context, nc *nats.Conn, a *app) (*natsBackend, e
 	if b.client, err = bus.NewClient(nc, subjects, a.Actor); err != nil {
 		return nil, err
 	}
-	b.log, err = bus.NewJetStreamLog(ctx, nc, bus.LogOptions{Prefix: a.Prefix, ReadOnly: true, AckWait: a.Timeout, RetryFor: a.Timeout})
+	b.log, err = bus.NewJetStreamLog(ctx, nc, bus.LogOptions{Subjects: subjects, ReadOnly: true, AckWait: a.Timeout, RetryFor: a.Timeout})
 	return b, err
 }
 

@@ -119,6 +119,7 @@ var hints = map[string]string{
 	aggregate.CodeInvalidBounds:         "1 to 100 iterations, from as many rounds up to 1000, and a prompt of 1 to 16384 bytes",
 	aggregate.CodeGoldConflict:          "a loop and an enabled goal judge exclude each other",
 	aggregate.CodePromptNotCurrentUser:  "give the prompt with the command; it is stored with it",
+	aggregate.CodeNoSuchRun:             "culm session show %s tells what there is",
 	aggregate.CodeNoLoop:                "culm loop start %s \"…\" --iterations N begins one",
 	aggregate.CodeAlreadyStopped:        "start another with culm loop start %s",
 	aggregate.CodeGenerationChanged:     "another loop or request has taken its place: culm session show %s",

@@ -81,12 +81,11 @@ func (p *Printer) outcome(what string, r events.Result) (tone, string) {
 	if r.ElapsedMS > 0 {
 		text += " in " + Elapsed(r.ElapsedMS)
 	}
-	said := r.Content
 	if r.Error != "" {
-		said = r.Error
+		text += because(Clip(Clean(r.Error), p.style.Width))
 	}
-	if said != "" {
-		text += ": " + p.quote(said)
+	if r.Content != "" {
+		text += ": " + p.quote(r.Content)
 	}
 	if r.Success {
 		return plain, text
