@@ -121,6 +121,13 @@ func TestHead_NamesEachFault(t *testing.T) {
 		{name: "id goes back", head: session, at: 5, fault: events.ErrIDOrder, damage: func(t *testing.T, l []stored) []stored {
 			return change(t, l, 4, func(e *events.Event) { e.ID = sampleBirth })
 		}},
+		{name: "an id twice", head: session, at: 5, fault: events.ErrIDOrder, damage: func(t *testing.T, l []stored) []stored {
+			former, err := events.Decode(l[3].b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return change(t, l, 4, func(e *events.Event) { e.ID = former.ID })
+		}},
 		{name: "second life begins too low", head: events.Head{Session: "S", Seq: 5}, at: 1, fault: events.ErrOrder},
 		{name: "second life begins too high", head: events.Head{Session: "S", Seq: 5}, at: 9, fault: events.ErrGap, damage: func(t *testing.T, _ []stored) []stored {
 			return chain(t, "S", otherBirth, 8, 2)

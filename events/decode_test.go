@@ -53,6 +53,8 @@ func TestDecode_RefusesWhatIsNoEvent(t *testing.T) {
 		{"cut off", `}}}`, `}}`},
 		{"leading byte order mark", `{"specversion"`, "\ufeff" + `{"specversion"`},
 		{"invalid UTF-8 in an attribute", `"actor":"runner-1"`, "\"actor\":\"run\xff\""},
+		{"invalid UTF-8 in a free attribute", `"command":"01KB9ZQ3V4"`, "\"command\":\"\xff\""},
+		{"control character in a free attribute", `"command":"01KB9ZQ3V4"`, "\"command\":\"a\nb\""},
 		{"invalid UTF-8 in a field", `"message":"m"`, "\"message\":\"\xc3\""},
 		{"lone surrogate", `"message":"m"`, `"message":"\ud800"`},
 		{"raw NUL in a string", `"message":"m"`, "\"message\":\"\x00\""},
@@ -127,6 +129,8 @@ func TestDecode_ReadsAnySpelling(t *testing.T) {
 	for name, stored := range map[string]string{
 		"as encoded":    base,
 		"spaced":        "\n" + strings.ReplaceAll(base, `,"`, ",\t\r\n \"") + " ",
+		"before data":   strings.Replace(base, `{"run_id":"r"}`, ` {"run_id":"r"}`, 1),
+		"after data":    strings.Replace(base, `{"run_id":"r"}`, `{"run_id":"r"} `, 1),
 		"data spaced":   strings.Replace(base, `{"run_id":"r"}`, ` {"run_id":"r"} `, 1),
 		"other order":   `{` + id + strings.Replace(base[1:], id, "", 1),
 		"escapes":       strings.Replace(base, `"actor":"runner-1"`, `"\u0061ctor":"r\u0075nner-1"`, 1),
@@ -140,6 +144,21 @@ func TestDecode_ReadsAnySpelling(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestDecode_LeavesTheInputAlone: what is appended to Raw does not run into the
+// stored bytes behind it.
+func TestDecode_LeavesTheInputAlone(t *testing.T) {
+	t.Parallel()
+	stored := mustEncode(t, note(`{"a":1}`))
+	before := bytes.Clone(stored)
+	e, err := events.Decode(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw := append(e.Raw, "xyz"...); len(raw) == 0 || !bytes.Equal(stored, before) {
+		t.Errorf("the input became %s", stored)
 	}
 }
 
@@ -313,7 +332,7 @@ func TestUnmarshalStrict(t *testing.T) {
 	nested := func(n int) string {
 		return fmt.Sprintf(`{"raw":%s1%s}`, strings.Repeat("[", n), strings.Repeat("]", n))
 	}
-	for _, s := range []string{`{}`, ` {"round":1} `, `{"raw":"[[["}`, nested(events.MaxDepth - 1), `{"raw":"` + strings.Repeat(`[\"`, 100) + `"}`,
+	for _, s := range []string{`{}`, ` {"round":1} `, `{"raw":"[[["}`, nested(events.MaxDepth - 1), `{"raw":"` + strings.Repeat(`[\"`, 300) + `"}`, `{"raw":"\\","round":1}`,
 		`{"raw":[` + strings.Repeat("[],", 200) + `1]}`} {
 		if err := events.UnmarshalStrict([]byte(s), new(body)); err != nil {
 			t.Errorf("%s: %v", s, err)

@@ -104,6 +104,26 @@ func TestMem_ReadsTheRangeAskedFor(t *testing.T) {
 	}
 }
 
+func TestMem_ReadEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	m := newMem(t, "s")
+	mustAppend(t, m, "s", 0, "a")
+	mustAppend(t, m, "s", 1, "b")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	n := 0
+	for _, err := range m.Read(ctx, "s", 0, 0) {
+		cancel()
+		if last = err; err == nil {
+			n++
+		}
+	}
+	if n != 1 || !errors.Is(last, context.Canceled) {
+		t.Errorf("%d records, then %v", n, last)
+	}
+}
+
 func TestMem_NothingThere(t *testing.T) {
 	t.Parallel()
 	m := newMem(t, "empty")
@@ -192,7 +212,8 @@ func TestMem_Faults(t *testing.T) {
 		t.Errorf("%d appends", m.Appends())
 	}
 	m.SetMaxPayload(3)
-	if err := m.Append(t.Context(), "s", 2, "x.y", []byte("long")); !errors.Is(err, events.ErrTooLarge) {
+	mustAppend(t, m, "s", 2, "fit")
+	if err := m.Append(t.Context(), "s", 3, "x.y", []byte("long")); !errors.Is(err, events.ErrTooLarge) {
 		t.Errorf("too large: %v", err)
 	}
 	m.SetUnavailable(true)
@@ -202,7 +223,7 @@ func TestMem_Faults(t *testing.T) {
 	m.SetUnavailable(false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := m.Append(ctx, "s", 2, "x.y", []byte("c")); !errors.Is(err, events.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+	if err := m.Append(ctx, "s", 3, "x.y", []byte("c")); !errors.Is(err, events.ErrUnavailable) || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
