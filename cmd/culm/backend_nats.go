@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -80,7 +79,9 @@ func (b *natsBackend) Read(ctx context.Context, session string, q aggregate.Read
 
 func (b *natsBackend) Log() logReader { return b.log }
 
-func (b *natsBackend) Feed() events.Feed { return noFeed{} }
+func (b *natsBackend) Feed() events.Feed {
+	return bus.NewFeed(b.nc, b.log, bus.FeedOptions{Subjects: b.subjects})
+}
 
 func (b *natsBackend) Deltas(ctx context.Context, session string, handle func(session, run string, delta []byte)) error {
 	subject := b.subjects.DeltasAll()
@@ -100,9 +101,3 @@ func (b *natsBackend) Deltas(ctx context.Context, session string, handle func(se
 }
 
 func (b *natsBackend) Close() { b.nc.Close() }
-
-type noFeed struct{}
-
-func (noFeed) Follow(context.Context, events.FollowOptions, func(events.Record) error) error {
-	return errors.New("not built in yet")
-}

@@ -64,7 +64,7 @@ func (a *app) withEngine(ctx context.Context, dir string, work func(context.Cont
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := engine.Run(ctx, engine.Config{Data: dir, Prefix: a.Prefix, HTTP: "off", Version: buildVersion()}, in)
+		err := engine.Run(ctx, engine.Config{Data: dir, Prefix: a.Prefix, HTTP: "off"}, in)
 		_ = in.Close()
 		ended <- err
 	}()
