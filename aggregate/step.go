@@ -1,5 +1,7 @@
 package aggregate
 
+import "culm/events"
+
 // StepKind says what the outside owes a session.
 type StepKind string
 
@@ -31,11 +33,12 @@ const (
 type Step struct {
 	Kind    StepKind
 	Session string
-	RunID   string // of the requested or live run
-	Fence   uint64 // of the live run, 0 before the claim
-	Runner  string // who holds the run, "" before the claim
-	Cause   string // why the run was requested
-	// Model, with StepModel.
+	RunID   string             // of the requested or live run
+	Fence   uint64             // of the live run, 0 before the claim
+	Runner  string             // who holds the run, "" before the claim
+	Cause   string             // why the run was requested
+	Primary events.RosterModel // model of the live run
+	// Round and what follows, with StepModel.
 	Round     uint32
 	Iteration uint32 // 1-based in a loop, else 0
 	Summary   bool   // the one summary round after a spent budget: no tools wanted
@@ -47,7 +50,7 @@ type Step struct {
 	Calls []StepCall
 	// Running calls were started and have no outcome, with StepTools.
 	Running []StepCall
-	// Outcome of run.finish, with StepFinish: ok or cancelled.
+	// Outcome of run.finish, with StepFinish: ok, error or cancelled.
 	Outcome string
 	// Cancelled and Stopping say that a cancel or a loop stop was requested.
 	Cancelled, Stopping bool

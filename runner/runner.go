@@ -30,6 +30,12 @@ type Config struct {
 	// Messages reads the transcript for providers that send it; may be nil.
 	Messages func(ctx context.Context, session string) ([]provider.Message, error)
 	Deltas   Deltas // nil: nothing is streamed
+	// HandBack takes the runs that are still held when Run ends, with nothing
+	// of them under way; may be nil.
+	HandBack func(session, run string, fence uint64)
+	// Adopt says whether the run was handed back by a Runner that has ended, so
+	// that this one may go on with it; it is asked once a run. nil: never.
+	Adopt func(session, run string, fence uint64) bool
 
 	Sessions     int           // driven at once, others queue; 64
 	Parallel     int           // tool calls of one answer at once; 8
@@ -94,6 +100,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			r.workers.Wait()
+			r.handBack()
 			return nil
 		case name, ok := <-wake:
 			if !ok {
@@ -101,6 +108,18 @@ func (r *Runner) Run(ctx context.Context) error {
 				continue
 			}
 			r.wake(ctx, name)
+		}
+	}
+}
+
+// handBack gives back what is held. Nothing drives a session any more.
+func (r *Runner) handBack() {
+	if r.cfg.HandBack == nil {
+		return
+	}
+	for name, s := range r.sessions {
+		if s.hold != nil {
+			r.cfg.HandBack(name, s.hold.RunID, s.hold.Fence)
 		}
 	}
 }

@@ -1,0 +1,154 @@
+package aggregate
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"culm/events"
+)
+
+// Kinds of audit findings.
+const (
+	FindingChanged      = "changed"       // a payload is not the one its successor was chained to
+	FindingMissing      = "missing"       // a sequence was passed over
+	FindingDoubled      = "doubled"       // an event stands there twice
+	FindingOutOfOrder   = "out_of_order"  // events changed places
+	FindingForeign      = "foreign"       // an event of another session or lifetime
+	FindingMalformed    = "malformed"     // bytes that are no event
+	FindingUnknownEvent = "unknown_event" // a type or version newer than this program
+	FindingInvariant    = "invariant"     // a state that no accepted commands lead to
+	FindingCutOff       = "cut_off"       // the log ends before the head that was noted down
+)
+
+// Finding is one thing that is wrong with a log.
+type Finding struct {
+	Seq    uint64 `json:"seq"`
+	Kind   string `json:"kind"`
+	Detail string `json:"detail"`
+}
+
+// AuditOptions say what the auditor knows besides the log.
+type AuditOptions struct {
+	// Session that the log must be of; "" takes that of the first event.
+	Session string
+	// Head that was noted down earlier; the log must contain it. Seq 0 for none.
+	Head events.Head
+}
+
+// AuditReport is the result of an audit.
+type AuditReport struct {
+	Session  string      `json:"session"`
+	Birth    string      `json:"birth"`
+	Events   uint64      `json:"events"` // events read
+	First    uint64      `json:"first"`  // sequence of the first one, 0 for none
+	Head     events.Head `json:"head"`   // of the last event that could be chained
+	Findings []Finding   `json:"findings"`
+}
+
+// OK says that nothing was found.
+func (r *AuditReport) OK() bool { return len(r.Findings) == 0 }
+
+// Audit reads a log raw, as it is stored: checks the chain, decodes, folds step
+// by step, checks the invariants after each event, and names what is wrong and
+// where. After a finding it goes on from the event found, to name further
+// damage, but folds no more. A read error is returned as it is; the report then
+// says how far it came.
+func Audit(records iter.Seq2[events.Record, error], opts AuditOptions) (AuditReport, error) {
+	a := &auditor{opts: opts, state: &State{Head: events.Head{Session: opts.Session}}, report: AuditReport{Session: opts.Session, Findings: []Finding{}}}
+	for r, err := range records {
+		if err != nil {
+			return a.report, err
+		}
+		a.record(r)
+	}
+	a.end()
+	return a.report, nil
+}
+
+type auditor struct {
+	opts   AuditOptions
+	state  *State
+	broken bool // the fold has stopped
+	report AuditReport
+	noted  bool // the noted head was met
+}
+
+func (a *auditor) find(seq uint64, kind string, err error) {
+	a.broken = true
+	a.report.Findings = append(a.report.Findings, Finding{Seq: seq, Kind: kind, Detail: err.Error()})
+}
+
+func (a *auditor) record(r events.Record) {
+	a.report.Events++
+	if a.report.First == 0 {
+		a.report.First = r.Seq
+	}
+	e, err := events.Decode(r.Payload)
+	if err != nil && !errors.Is(err, events.ErrUnknownEvent) {
+		a.find(r.Seq, FindingMalformed, err)
+		a.skip(r)
+		return
+	}
+	if a.report.Session == "" {
+		a.report.Session = e.Session
+	}
+	if a.report.Birth == "" {
+		a.report.Birth = e.Birth
+	}
+	if chain := a.state.Head.Check(&e, r.Seq); chain != nil {
+		kind, seq := chainFinding(chain, a.state.Head.Seq, r.Seq)
+		a.find(seq, kind, chain)
+	}
+	switch {
+	case err != nil:
+		a.find(r.Seq, FindingUnknownEvent, err)
+		a.state.Head = a.state.Head.Next(&e, r.Payload)
+	case a.broken:
+		a.state.Head = a.state.Head.Next(&e, r.Payload)
+	default:
+		a.state.apply(&e, r.Payload)
+		if err := a.state.Validate(); err != nil {
+			a.find(r.Seq, FindingInvariant, err)
+		}
+	}
+	a.report.Head = a.state.Head
+	a.note(r)
+}
+
+// skip passes over bytes that are no event: the chain goes on from their hash.
+func (a *auditor) skip(r events.Record) {
+	a.state.Head.Seq, a.state.Head.Hash = r.Seq, events.Hash(r.Payload)
+}
+
+// note compares with the head that was noted down.
+func (a *auditor) note(r events.Record) {
+	if a.opts.Head.Seq != r.Seq {
+		return
+	}
+	a.noted = true
+	if a.opts.Head.Hash != "" && a.opts.Head.Hash != a.state.Head.Hash {
+		a.find(r.Seq, FindingChanged, fmt.Errorf("event %d is not the one whose hash was noted down", r.Seq))
+	}
+}
+
+func (a *auditor) end() {
+	if a.opts.Head.Seq > 0 && !a.noted {
+		a.find(a.opts.Head.Seq, FindingCutOff, fmt.Errorf("the log ends at %d; it once reached %d", a.report.Head.Seq, a.opts.Head.Seq))
+	}
+}
+
+// chainFinding says what kind of damage a chain fault is, and at which event.
+func chainFinding(err error, head, at uint64) (kind string, seq uint64) {
+	switch {
+	case errors.Is(err, events.ErrGap):
+		return FindingMissing, head + 1
+	case errors.Is(err, events.ErrDoubled):
+		return FindingDoubled, at
+	case errors.Is(err, events.ErrHash):
+		return FindingChanged, head
+	case errors.Is(err, events.ErrBirth):
+		return FindingForeign, at
+	}
+	return FindingOutOfOrder, at
+}

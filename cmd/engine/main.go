@@ -1,0 +1,87 @@
+// Command engine is one culm engine: an embedded NATS server with JetStream (or
+// a connection to one), the command service, and the built-in runner.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"culm/internal/engine"
+)
+
+// Exit statuses.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program but for the process: it returns the exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var f flags
+	parser, err := kong.New(&f,
+		kong.Name("engine"), kong.Description(description), kong.Writers(stdout, stderr), kong.Exit(func(int) {}),
+		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": version()})
+	if err != nil {
+		fmt.Fprintln(stderr, "engine:", err)
+		return exitFailed
+	}
+	file, err := findConfig(args)
+	if err != nil {
+		fmt.Fprintln(stderr, "engine:", err)
+		return exitUsage
+	}
+	if err := kong.Resolvers(file).Apply(parser); err != nil {
+		fmt.Fprintln(stderr, "engine:", err)
+		return exitUsage
+	}
+	if _, err := parser.Parse(args); err != nil {
+		fmt.Fprintf(stderr, "engine: %v\nengine: try --help\n", err)
+		return exitUsage
+	}
+	if f.helped || f.Version {
+		if f.Version {
+			fmt.Fprintln(stdout, "engine", version())
+		}
+		return exitOK
+	}
+	return serve(ctx, &f, file.Providers, stdout, stderr)
+}
+
+func serve(ctx context.Context, f *flags, providers []engine.Provider, stdout, stderr io.Writer) int {
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: f.LogLevel}))
+	err := engine.Run(ctx, f.config(providers, log), stdout)
+	switch {
+	case errors.Is(err, engine.ErrUsage):
+		fmt.Fprintf(stderr, "engine: %v\nengine: try --help\n", err)
+		return exitUsage
+	case err != nil:
+		fmt.Fprintln(stderr, "engine:", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// version is the module's version, or the revision it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "0.1.0"
+	}
+	return info.Main.Version
+}

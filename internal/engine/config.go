@@ -1,0 +1,131 @@
+// Package engine wires the parts of one engine process together: embedded
+// server or connection, log, rules, front door, work queue, runner, health.
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"culm/bus"
+	"culm/provider"
+)
+
+// Config is what an engine process is told. The zero value with Data set is an
+// engine that answers on a free loopback port.
+type Config struct {
+	NATS     string        // URL of an existing server or cluster; "" embeds one
+	Listen   string        // host:port of the embedded server
+	Data     string        // its folder
+	Prefix   string        // of all subjects, default agent
+	Lease    time.Duration // of a run, default 15 s
+	Replicas int           // of every stream, default 1
+	Layout   string        // per-session (default)
+	Sync     string        // group, always or none: embedded server only
+	NoRunner bool
+	HTTP     string // address of health; "off" or "" for none
+	// Providers lists the model providers; empty is the built-in sample.
+	Providers []Provider
+	// Live are provider instances that the program brings along, besides those
+	// of Providers; with any, the built-in sample is left out.
+	Live map[string]provider.Provider
+	// RunnerName is the token of the built-in runner; "" mints one.
+	RunnerName string
+	Sessions   int // sessions that the built-in runner drives at once, default 64
+	Version    string
+	Logger     *slog.Logger
+}
+
+// Provider is one configured model provider.
+type Provider struct {
+	ID      string        `yaml:"id"`
+	Type    string        `yaml:"type"`
+	Enabled *bool         `yaml:"enabled"` // default true
+	Default bool          `yaml:"default"`
+	File    string        `yaml:"file"` // recorded: path of the transcript
+	Pace    time.Duration `yaml:"pace"` // recorded: pause before each streamed piece
+}
+
+// ErrUsage: the configuration is wrong; the process exits with status 2.
+var ErrUsage = errors.New("usage")
+
+func usage(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrUsage, fmt.Sprintf(format, args...))
+}
+
+// Limits of a lease.
+const (
+	minLease     = time.Second
+	defaultLease = 15 * time.Second
+)
+
+// complete fills in defaults and checks everything that can be checked before
+// anything is started.
+func (c *Config) complete() error {
+	if c.Prefix == "" {
+		c.Prefix = "agent"
+	}
+	if c.Lease == 0 {
+		c.Lease = defaultLease
+	}
+	if c.Replicas == 0 {
+		c.Replicas = 1
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if _, err := bus.NewSubjects(c.Prefix); err != nil {
+		return usage("--prefix: %v", err)
+	}
+	switch {
+	case c.Layout == "sharded":
+		return usage("--layout sharded is not served by this engine; per-session is")
+	case c.Layout != "" && c.Layout != "per-session":
+		return usage("--layout %q is unknown; per-session is served", c.Layout)
+	case c.Lease < minLease:
+		return usage("--lease is %s, at least %s are needed", c.Lease, minLease)
+	case c.Replicas < 1 || c.Replicas > 5:
+		return usage("--replicas is %d, allowed are 1 to 5", c.Replicas)
+	case c.NATS == "" && c.Replicas > 1:
+		return usage("--replicas %d needs a cluster: name it with --nats", c.Replicas)
+	case c.RunnerName != "" && !bus.ValidToken(c.RunnerName):
+		return usage("runner name %q is no token", c.RunnerName)
+	}
+	if err := c.checkServer(); err != nil {
+		return err
+	}
+	return checkProviders(c.Providers)
+}
+
+func (c *Config) checkServer() error {
+	if c.NATS != "" {
+		if c.Sync != "" {
+			return usage("--sync is the embedded server's; a server of its own is told by its own configuration")
+		}
+		return nil
+	}
+	if c.Listen == "" {
+		c.Listen = "127.0.0.1:0"
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return usage("--listen %q is no host:port", c.Listen)
+	}
+	if c.Data == "" {
+		return usage("--data is empty")
+	}
+	switch bus.SyncMode(c.Sync) {
+	case "", bus.SyncGroup, bus.SyncAlways, bus.SyncNone:
+		return nil
+	}
+	return usage("--sync %q is unknown; group, always and none are served", c.Sync)
+}
+
+func (c *Config) httpAddress() string {
+	if strings.EqualFold(c.HTTP, "off") {
+		return ""
+	}
+	return c.HTTP
+}

@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"culm/aggregate"
+	"culm/bus"
+	"culm/events"
+	"culm/runner"
+)
+
+// engine is one running process.
+type engine struct {
+	cfg      Config
+	log      *slog.Logger
+	subjects bus.Subjects
+	server   *bus.Server // nil with a server of its own
+	nc       *nats.Conn
+	barrier  events.Barrier
+	failed   <-chan struct{} // closed when syncs have failed for good; nil if they cannot
+	sessions *bus.JetStreamLog
+	handler  *aggregate.Handler
+	service  *bus.Service
+	later    *bus.Later
+	ready    atomic.Bool
+	// handedBack are the sessions whose runs this engine took over at its start.
+	handedBack []string
+	closers    []func(context.Context) error // run in reverse
+}
+
+// drainTime bounds a graceful stop.
+const drainTime = 15 * time.Second
+
+// Run is an engine from start to graceful stop. It prints the server's address
+// ("nats: URL") and "ready" on out, and returns nil once ctx has ended and what
+// was under way has been answered. ErrUsage is wrapped by errors that a person
+// mends on the command line.
+func Run(ctx context.Context, cfg Config, out io.Writer) error {
+	if err := cfg.complete(); err != nil {
+		return err
+	}
+	e := &engine{cfg: cfg, log: cfg.Logger}
+	e.subjects, _ = bus.NewSubjects(cfg.Prefix)
+	err := e.start(ctx)
+	if err == nil {
+		err = e.serve(ctx, out)
+	}
+	return errors.Join(err, e.stop())
+}
+
+// start brings the parts up in the order in which they need each other; what
+// was started is closed by stop.
+func (e *engine) start(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{e.startServer, e.startLog, e.startHandler, e.startFrontDoor} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *engine) onStop(f func(context.Context) error) { e.closers = append(e.closers, f) }
+
+func (e *engine) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	var errs []error
+	for i := len(e.closers) - 1; i >= 0; i-- {
+		errs = append(errs, e.closers[i](ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (e *engine) startLog(ctx context.Context) error {
+	opts := bus.LogOptions{Subjects: e.subjects, Replicas: e.cfg.Replicas, Logger: e.log, Barrier: e.barrier}
+	if e.server != nil {
+		opts.Health = e.server.Healthy
+	}
+	var err error
+	e.sessions, err = bus.NewJetStreamLog(ctx, e.nc, opts)
+	return err
+}
+
+func (e *engine) startHandler(ctx context.Context) error {
+	leases, err := bus.NewLeases(ctx, e.nc, bus.LeaseOptions{Duration: e.cfg.Lease, Replicas: e.cfg.Replicas, Logger: e.log})
+	if err != nil {
+		return err
+	}
+	snapshot := aggregate.Config{LeaseMS: e.cfg.Lease.Milliseconds(), Digest: e.digest()}
+	e.handler = aggregate.NewHandler(aggregate.Options{
+		Log: e.sessions, Leases: leases, Barrier: e.barrier, Logger: e.log,
+		Config: func() aggregate.Config { return snapshot }, Headroom: bus.CheckDescriptors,
+		MaxReply: int(e.nc.MaxPayload()) - replyMargin,
+	})
+	e.onStop(e.handler.Close)
+	return nil
+}
+
+// replyMargin is what an answer may need besides its content, in bytes.
+const replyMargin = 8 << 10
+
+// digest identifies the configuration that decisions rest on.
+func (e *engine) digest() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "prefix %s\nlease %s\n", e.cfg.Prefix, e.cfg.Lease)
+	for _, p := range e.cfg.Providers {
+		fmt.Fprintf(h, "provider %q %q %t %q\n", p.ID, p.Type, p.Enabled == nil || *p.Enabled, p.File)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func (e *engine) startFrontDoor(ctx context.Context) error {
+	var err error
+	e.service, err = bus.StartService(bus.ServiceOptions{
+		Conn: e.nc, Subjects: e.subjects, Handler: e.handler, Version: e.cfg.Version, Logger: e.log,
+	})
+	if err != nil {
+		return err
+	}
+	e.onStop(e.service.Stop)
+	e.later, err = bus.StartLater(ctx, bus.LaterOptions{
+		Conn: e.nc, Subjects: e.subjects, Handler: e.handler, Replicas: e.cfg.Replicas, Logger: e.log,
+	})
+	if err != nil {
+		return err
+	}
+	e.onStop(e.later.Stop)
+	return nil
+}
+
+// serve says that the engine is ready and works until ctx ends or a part fails.
+func (e *engine) serve(ctx context.Context, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	if address := e.cfg.httpAddress(); address != "" {
+		l, err := net.Listen("tcp", address) //nolint:noctx // bound for the life of the process
+		if err != nil {
+			return fmt.Errorf("health on %s: %w; choose another with --http, or --http off", address, err)
+		}
+		g.Go(func() error { return e.serveHealth(ctx, l) })
+		defer func() { _ = l.Close() }()
+		e.log.Info("health", "url", "http://"+l.Addr().String()+"/healthz")
+	}
+	if err := e.startRunner(ctx, g); err != nil {
+		return err
+	}
+	g.Go(func() error { return e.watchSync(ctx) })
+	url := e.cfg.NATS
+	if e.server != nil {
+		url = e.server.URL()
+	}
+	e.ready.Store(true)
+	if _, err := fmt.Fprintf(out, "nats: %s\nready\n", url); err != nil {
+		return fmt.Errorf("say ready: %w", err)
+	}
+	<-ctx.Done()
+	e.ready.Store(false)
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// startRunner starts the built-in runner and what wakes it, or only the sweeps.
+func (e *engine) startRunner(ctx context.Context, g *errgroup.Group) error {
+	w := &wakeUps{names: make(chan string, 256)}
+	if e.cfg.NoRunner {
+		g.Go(func() error { return e.sweeps(ctx, nil) })
+		return nil
+	}
+	in, err := openProviders(e.cfg.Providers, e.cfg.Live)
+	if err != nil {
+		return err
+	}
+	rc := e.runnerConfig(in, w.names)
+	e.log.Info("runner", "providers", in.registry.IDs())
+	if err := e.startHandBack(ctx, &rc); err != nil {
+		return err
+	}
+	r, err := runner.New(rc)
+	if err != nil {
+		return err
+	}
+	feed := bus.NewFeed(e.nc, e.sessions, bus.FeedOptions{Subjects: e.subjects, Logger: e.log})
+	g.Go(func() error { return r.Run(ctx) })
+	g.Go(func() error {
+		return feed.Follow(ctx, events.FollowOptions{}, func(rec events.Record) error { return w.event(ctx, rec) })
+	})
+	g.Go(func() error { return e.sweeps(ctx, w) })
+	return nil
+}
+
+// watchSync ends the engine when a sync has failed: nothing more can be
+// promised, and a sync is never tried again.
+func (e *engine) watchSync(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-e.failed:
+		return errSync
+	}
+}
+
+var errSync = errors.New("a sync of the data folder failed: the disk can no longer be trusted with what was written; answers stop here. Check the disk, then start the engine again")

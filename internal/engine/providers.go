@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"culm/bus"
+	"culm/examples"
+	"culm/provider"
+	"culm/provider/recorded"
+	"culm/provider/transcript"
+	"culm/tool"
+	toolrecorded "culm/tool/recorded"
+)
+
+// TypeRecorded is the provider that plays a recorded session.
+const TypeRecorded = "recorded"
+
+// SampleProvider is the provider of an engine that was configured none.
+const SampleProvider = "sample"
+
+func checkProviders(list []Provider) error {
+	seen := map[string]bool{}
+	for _, p := range list {
+		switch {
+		case !bus.ValidToken(p.ID):
+			return usage("providers: id %q is no token", p.ID)
+		case seen[p.ID]:
+			return usage("providers: id %q is listed twice", p.ID)
+		case p.Type != TypeRecorded:
+			return usage("providers: %s has type %q; %s is served", p.ID, p.Type, TypeRecorded)
+		case p.File == "":
+			return usage("providers: %s names no file to play", p.ID)
+		}
+		seen[p.ID] = true
+	}
+	return nil
+}
+
+// instances are the live providers and the tools that belong to them.
+type instances struct {
+	registry provider.Registry
+	tools    recordings
+	first    string // serves sessions that name no provider
+}
+
+// openProviders reads what the configuration lists; without a list it is the
+// sample that ships with the engine.
+func openProviders(list []Provider, live map[string]provider.Provider) (*instances, error) {
+	in := &instances{tools: recordings{}}
+	for id, p := range live {
+		if err := in.registry.Add(id, p); err != nil {
+			return nil, err
+		}
+	}
+	if len(list) == 0 && len(live) == 0 {
+		r, err := transcript.Read(bytes.NewReader(examples.ThreeDrafts), transcript.Limits{})
+		if err != nil {
+			return nil, fmt.Errorf("sample recording: %w", err)
+		}
+		return in, in.add(Provider{ID: SampleProvider}, r)
+	}
+	for _, p := range list {
+		if p.Enabled != nil && !*p.Enabled {
+			continue
+		}
+		r, err := transcript.Open(p.File, transcript.Limits{})
+		if err != nil {
+			return nil, fmt.Errorf("provider %s: %w", p.ID, err)
+		}
+		if err := in.add(p, r); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+func (in *instances) add(p Provider, r *transcript.Recording) error {
+	if in.first == "" || p.Default {
+		in.first = p.ID
+	}
+	in.tools[p.ID] = toolrecorded.New(r, toolrecorded.Options{})
+	return in.registry.Add(p.ID, recorded.New(r, recorded.Options{Pace: p.Pace}))
+}
+
+// recordings are the tools of several recordings, by provider id: a call
+// belongs to the recording of the provider that asked for it.
+type recordings map[string]*toolrecorded.Tools
+
+// Describe goes by the name of the tool alone.
+func (recordings) Describe(c tool.Call) tool.Access { return tool.AccessByName(c.Name) }
+
+// Execute answers from the recording that holds the call.
+func (rs recordings) Execute(ctx context.Context, c tool.Call, output func(string)) tool.Result {
+	if t, ok := rs[c.Provider]; ok {
+		return t.Execute(ctx, c, output)
+	}
+	for _, t := range rs {
+		if t.Holds(c) {
+			return t.Execute(ctx, c, output)
+		}
+	}
+	return tool.Failed("not_recorded", fmt.Sprintf("no recording holds a call of %s with these arguments", c.Name))
+}

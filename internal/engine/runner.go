@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/oklog/ulid/v2"
+
+	"culm/aggregate"
+	"culm/bus"
+	"culm/events"
+	"culm/runner"
+
+	"github.com/nats-io/nats.go"
+)
+
+// runnerActor speaks for the built-in runner.
+const runnerActor = "runner"
+
+// direct gives the built-in runner's commands to the rules without a detour
+// over NATS; they are answered by the same rules, durable like any other.
+type direct struct {
+	handler  *aggregate.Handler
+	subjects bus.Subjects
+}
+
+// Do implements runner.Engine.
+func (d direct) Do(ctx context.Context, session, name string, data any) (aggregate.Reply, error) {
+	body, err := json.Marshal(data)
+	if err != nil {
+		return aggregate.Reply{}, fmt.Errorf("spell %s: %w", name, err)
+	}
+	r := aggregate.Request{
+		Actor: runnerActor, Session: session, Name: name, Body: body, ID: ulid.Make().String(),
+		Digest: events.CommandDigest(d.subjects.Command(runnerActor, session, name), body),
+	}
+	for try := time.Duration(1); ; try++ {
+		reply, err := d.once(ctx, r)
+		if err != nil || reply.Error == nil || reply.Error.Code != aggregate.CodeUnavailable || try == maxTries {
+			return reply, err
+		}
+		select {
+		case <-time.After(rand.N(try * retryPause)): //nolint:gosec // jitter
+		case <-ctx.Done():
+			return reply, nil
+		}
+	}
+}
+
+// A command that is unavailable is given again under the same id, so that it
+// is never carried out twice.
+const (
+	maxTries   = 6
+	retryPause = 100 * time.Millisecond
+)
+
+func (d direct) once(ctx context.Context, r aggregate.Request) (aggregate.Reply, error) {
+	out := make(chan aggregate.Reply, 1)
+	d.handler.Handle(ctx, r, func(r aggregate.Reply) { out <- r })
+	select {
+	case r := <-out:
+		return r, nil
+	case <-ctx.Done():
+		return aggregate.Reply{}, ctx.Err()
+	}
+}
+
+// Next implements runner.Engine.
+func (d direct) Next(ctx context.Context, session string) (aggregate.Step, error) {
+	return d.handler.Next(ctx, session)
+}
+
+// deltas publishes what is streamed; it is not stored.
+type deltas struct {
+	nc       *nats.Conn
+	subjects bus.Subjects
+}
+
+// Publish implements runner.Deltas. The connection's buffer takes it; what does
+// not get through is lost, as deltas may be.
+func (d deltas) Publish(session, run string, payload []byte) {
+	_ = d.nc.Publish(d.subjects.Delta(session, run), payload)
+}
+
+// runnerConfig is the built-in runner over this engine.
+func (e *engine) runnerConfig(in *instances, wake <-chan string) runner.Config {
+	name := e.cfg.RunnerName
+	if name == "" {
+		name = "r-" + ulid.Make().String()
+	}
+	return runner.Config{
+		Engine: direct{e.handler, e.subjects}, Wake: wake, Name: name, Providers: &in.registry, DefaultProvider: in.first,
+		Tools: in.tools, Deltas: deltas{e.nc, e.subjects}, Sessions: e.cfg.Sessions, Log: e.log,
+	}
+}
+
+// startHandBack takes the runs that were given back at the last stop, and will
+// give back those that are held at the next: a stop that is asked for loses
+// nothing and makes nobody decide.
+func (e *engine) startHandBack(ctx context.Context, rc *runner.Config) error {
+	back, err := bus.NewHandBacks(ctx, e.nc, e.cfg.Replicas)
+	if err != nil {
+		return err
+	}
+	taken, err := back.Take(ctx)
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	rc.Adopt = func(session, run string, fence uint64) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		held, ok := taken[session]
+		delete(taken, session)
+		return ok && held == bus.Held{RunID: run, Fence: fence}
+	}
+	rc.HandBack = func(session, run string, fence uint64) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTime)
+		defer cancel()
+		if err := back.Put(ctx, session, bus.Held{RunID: run, Fence: fence}); err != nil {
+			e.log.Warn("run not handed back: it will be interrupted", "session", session, "run", run, "err", err)
+		}
+	}
+	e.handedBack = slices.Collect(maps.Keys(taken))
+	return nil
+}
+
+// handBackTime bounds one hand-back.
+const handBackTime = 2 * time.Second
+
+// wakeUps feeds the runner: every event that may owe it something, and now and
+// then every session that is in memory.
+type wakeUps struct {
+	names chan string
+}
+
+// wakeTypes are the events after which a runner may have something to do that
+// it does not hold already.
+var wakeTypes = map[string]bool{
+	"run.requested": true, "approval.decided": true, "question.answered": true, "question.expired": true, "tool.resolved": true,
+	"run.cancel_requested": true, "run.finished": true, "run.interrupted": true, "session.closed": true,
+}
+
+func (w *wakeUps) event(ctx context.Context, r events.Record) error {
+	if wakeTypes[r.Type] {
+		w.wake(ctx, r.Session)
+	}
+	return nil
+}
+
+func (w *wakeUps) wake(ctx context.Context, session string) {
+	select {
+	case w.names <- session:
+	case <-ctx.Done():
+	}
+}
+
+// owed wakes for a step that a runner could pay.
+func (w *wakeUps) owed(ctx context.Context, st aggregate.Step) {
+	if st.Kind == aggregate.StepClaim {
+		w.wake(ctx, st.Session)
+	}
+}
+
+// sweeps looks for dead runs, and for requested runs that no event announced.
+func (e *engine) sweeps(ctx context.Context, w *wakeUps) error {
+	owed := func(st aggregate.Step) {
+		if w != nil {
+			w.owed(ctx, st)
+		}
+	}
+	for _, session := range e.handedBack {
+		w.wake(ctx, session)
+	}
+	if err := e.handler.Survey(ctx, owed); err != nil && ctx.Err() == nil {
+		e.log.Warn("survey of all sessions", "err", err)
+	}
+	tick := time.NewTicker(e.cfg.Lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := e.handler.Sweep(ctx, owed); err != nil && ctx.Err() == nil {
+				e.log.Warn("sweep", "err", err)
+			}
+		}
+	}
+}

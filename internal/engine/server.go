@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/nats-io/nats.go"
+
+	"culm/bus"
+)
+
+// startServer embeds a server or connects to one, and chooses how answers
+// become durable.
+func (e *engine) startServer(ctx context.Context) error {
+	if e.cfg.NATS != "" {
+		return e.connect(ctx)
+	}
+	server, err := bus.StartServer(bus.ServerOptions{
+		DataDir: e.cfg.Data, Listen: e.cfg.Listen, Sync: bus.SyncMode(e.cfg.Sync), Logger: e.log,
+	})
+	if err != nil {
+		return err
+	}
+	e.server = server
+	e.onStop(func(context.Context) error { return server.Close() })
+	if e.nc, err = server.Connect(bus.EngineConnOptions()...); err != nil {
+		return fmt.Errorf("connect to the embedded server: %w", err)
+	}
+	e.onStop(func(context.Context) error { e.nc.Close(); return nil })
+	return e.embeddedBarrier()
+}
+
+// embeddedBarrier is the group sync of the embedded server, which other engines
+// that use the server share. The other modes need none: the server syncs by
+// itself, or nobody does.
+func (e *engine) embeddedBarrier() error {
+	mode := e.server.Sync()
+	e.log.Info("embedded server", "url", e.server.URL(), "data", e.server.StoreDir(), "sync", string(mode))
+	e.barrier = bus.NopBarrier{}
+	if mode == bus.SyncGroup {
+		b, err := bus.NewSyncfsBarrier(e.server.StoreDir())
+		if err != nil {
+			return fmt.Errorf("group sync: %w", err)
+		}
+		e.barrier, e.failed = b, b.Failed()
+		e.onStop(func(context.Context) error { return b.Close() })
+	}
+	stop, err := bus.ServeBarrier(e.nc, e.cfg.Prefix, e.barrier)
+	if err != nil {
+		return err
+	}
+	e.onStop(func(context.Context) error { return stop() })
+	return nil
+}
+
+// connect uses a server that somebody else runs, another engine's embedded one
+// included.
+func (e *engine) connect(ctx context.Context) error {
+	nc, err := nats.Connect(e.cfg.NATS, bus.EngineConnOptions()...)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", redacted(e.cfg.NATS), err)
+	}
+	e.nc = nc
+	e.onStop(func(context.Context) error { nc.Close(); return nil })
+	if e.barrier, err = bus.DialBarrier(ctx, nc, e.cfg.Prefix); err != nil {
+		return err
+	}
+	if b, ok := e.barrier.(*bus.RemoteBarrier); ok {
+		e.failed = b.Failed()
+		e.onStop(func(context.Context) error { return b.Close() })
+		e.log.Info("server", "url", nc.ConnectedUrlRedacted(), "sync", "group, by the engine that embeds it")
+		return nil
+	}
+	e.log.Info("server", "url", nc.ConnectedUrlRedacted(), "sync", "as the server is configured; sync_interval: always survives a power cut")
+	return nil
+}
+
+// redacted is the URL without its password.
+func redacted(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "the server of --nats"
+	}
+	return u.Redacted()
+}
