@@ -46,7 +46,7 @@ func (e *engine) embeddedBarrier() error {
 		e.barrier, e.failed = b, b.Failed()
 		e.onStop(func(context.Context) error { return b.Close() })
 	}
-	stop, err := bus.ServeBarrier(e.nc, e.cfg.Prefix, e.barrier)
+	stop, err := bus.ServeBarrier(e.nc, e.subjects, e.barrier)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (e *engine) connect(ctx context.Context) error {
 	}
 	e.nc = nc
 	e.onStop(func(context.Context) error { nc.Close(); return nil })
-	if e.barrier, err = bus.DialBarrier(ctx, nc, e.cfg.Prefix); err != nil {
+	if e.barrier, err = bus.DialBarrier(ctx, nc, e.subjects); err != nil {
 		return err
 	}
 	if b, ok := e.barrier.(*bus.RemoteBarrier); ok {
