@@ -1,0 +1,156 @@
+package bus
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"culm/internal/natstest"
+)
+
+func newTestLeases(t *testing.T, s *natstest.Server, d time.Duration) *Leases {
+	t.Helper()
+	l, err := NewLeases(t.Context(), s.Connect(t), LeaseOptions{Duration: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// endGrace makes l an engine that has been up for long.
+func endGrace(l *Leases) *Leases {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.grace = time.Now()
+	return l
+}
+
+func wantAlive(t *testing.T, l *Leases, session, run string, want bool) {
+	t.Helper()
+	got, err := l.Alive(t.Context(), session, run)
+	if err != nil || got != want {
+		t.Errorf("Alive(%s, %s) = %v, %v; want %v", session, run, got, err, want)
+	}
+}
+
+func renew(t *testing.T, l *Leases, session, run string) {
+	t.Helper()
+	if err := l.Renew(t.Context(), session, run); err != nil {
+		t.Fatalf("Renew(%s, %s): %v", session, run, err)
+	}
+}
+
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, nil)
+	a, b := endGrace(newTestLeases(t, s, time.Minute)), endGrace(newTestLeases(t, s, time.Minute))
+	wantAlive(t, a, "s", "r1", false)
+	renew(t, a, "s", "r1")
+	for _, l := range []*Leases{a, b} {
+		wantAlive(t, l, "s", "r1", true)
+		wantAlive(t, l, "s", "r2", false)
+		wantAlive(t, l, "other", "r1", false)
+	}
+	renew(t, a, "s", "r2")
+	wantAlive(t, b, "s", "r1", false)
+	wantAlive(t, b, "s", "r2", true)
+	for range 2 { // the second has nothing to release
+		if err := b.Release(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantAlive(t, b, "s", "r2", false)
+	if err := a.Release(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	wantAlive(t, a, "s", "r2", false)
+	if a.Duration() != time.Minute {
+		t.Errorf("Duration() = %s", a.Duration())
+	}
+}
+
+func TestLeases_run_out(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, nil)
+	a, b := newTestLeases(t, s, time.Second), endGrace(newTestLeases(t, s, time.Second))
+	renew(t, a, "s", "r")
+	endGrace(a)
+	began := time.Now()
+	for _, l := range []*Leases{b, a} {
+		for {
+			alive, err := l.Alive(t.Context(), "s", "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !alive {
+				break
+			}
+			if time.Since(began) > 20*time.Second {
+				t.Fatal("the lease does not run out")
+			}
+			time.Sleep(20 * time.Millisecond) // the server's clock is the one waited for
+		}
+	}
+	if d := time.Since(began); d < 900*time.Millisecond {
+		t.Errorf("ran out after %s", d)
+	}
+}
+
+func TestLeases_written_only_when_a_third_is_spent(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, nil)
+	l := endGrace(newTestLeases(t, s, time.Minute))
+	writes := func() uint64 {
+		info, err := l.api.streamInfo(t.Context(), "KV_"+leaseBucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.State.LastSeq
+	}
+	for range 10 {
+		renew(t, l, "s", "r")
+	}
+	if n := writes(); n != 1 {
+		t.Errorf("%d writes, want 1", n)
+	}
+	l.mu.Lock()
+	w := l.written["s"]
+	w.at = w.at.Add(-20 * time.Second)
+	l.written["s"] = w
+	l.mu.Unlock()
+	renew(t, l, "s", "r")
+	renew(t, l, "s", "r2")
+	if n := writes(); n != 3 {
+		t.Errorf("%d writes, want 3", n)
+	}
+}
+
+func TestLeases_an_engine_that_starts_grants_a_fresh_lease(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, nil)
+	first := newTestLeases(t, s, time.Minute)
+	renew(t, first, "released", "r")
+	if err := first.Release(t.Context(), "released"); err != nil {
+		t.Fatal(err)
+	}
+	l := newTestLeases(t, s, time.Minute)
+	wantAlive(t, l, "s", "r", true)
+	wantAlive(t, l, "released", "r", false)
+	endGrace(l)
+	wantAlive(t, l, "s", "r", false)
+	// The server was away: nobody could renew.
+	s.Restart(t)
+	wantAlive(t, l, "s", "r", true)
+}
+
+func TestLeases_memory_is_bounded(t *testing.T) {
+	t.Parallel()
+	l := &Leases{opts: LeaseOptions{Duration: time.Minute}, written: map[string]leaseWrite{}, sweepAt: minSweep}
+	long := time.Now().Add(-time.Hour)
+	for i := range 20 * minSweep {
+		l.remember(fmt.Sprint(i), leaseWrite{run: "r", at: long})
+	}
+	if n := len(l.written); n > minSweep {
+		t.Errorf("%d remembered, want at most %d", n, minSweep)
+	}
+}
