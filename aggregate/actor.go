@@ -96,7 +96,9 @@ func (c *cache) idle(a *actor) {
 	a.mu.Lock()
 	running, empty := a.running, a.state == nil && a.broken == nil
 	a.mu.Unlock()
-	if running || a.element != nil {
+	// Another goroutine may have made it idle, and let it go, since this one
+	// found its queue empty: then the name may belong to a newer actor.
+	if running || a.element != nil || c.all[a.session] != a {
 		return
 	}
 	if empty {

@@ -66,6 +66,9 @@ func (c ToolPark) check() *Rejection {
 		return reject(CodeInvalidCommand, "%d options, allowed are %d", len(c.Options), maxOptions)
 	}
 	if c.Request == nil {
+		if c.AllowCustom != nil && !*c.AllowCustom && len(c.Options) == 0 {
+			return reject(CodeInvalidCommand, "a question without options that allows no words of one's own has no answer")
+		}
 		return nil
 	}
 	q := c.Request

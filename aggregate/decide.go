@@ -1,7 +1,6 @@
 package aggregate
 
 import (
-	"fmt"
 	"time"
 
 	"culm/events"
@@ -23,7 +22,10 @@ type Config struct {
 	Mode           string // configured permission mode, "" means default
 	PolicyRevision uint64 // sequence of the _settings session
 	Digest         string // hex SHA-256 of the configuration
-	LeaseMS        int64
+	// Providers are the enabled provider instances that the configuration
+	// lists; nil if it lists none, and what runners hold decides.
+	Providers []string
+	LeaseMS   int64
 }
 
 // Decision is what a command leads to.
@@ -187,20 +189,34 @@ func (s *State) unknownCalls(mint func(purpose string, index int) string) []even
 func (s *State) voidCalls(why string, which func(CallStatus) bool) []events.VoidedCall {
 	var out []events.VoidedCall
 	for i := range s.Calls {
-		if c := &s.Calls[i]; which(c.Status) {
-			out = append(out, events.VoidedCall{ToolCallID: c.ID, MessageID: c.MessageID, Content: fmt.Sprintf("%s was not run: %s", c.Name, why)})
+		c := &s.Calls[i]
+		if !which(c.Status) {
+			continue
 		}
+		out = append(out, events.VoidedCall{ToolCallID: c.ID, MessageID: c.MessageID, Content: c.notRun(why)})
 	}
 	return out
+}
+
+// notRun is the failed result of a call that will not run, or not again.
+func (c *Call) notRun(why string) string {
+	if c.Status == CallUnknown {
+		return c.Name + " may have run before, its outcome is not known, and it does not run again: " + why
+	}
+	return c.Name + " was not run: " + why
 }
 
 // notStarted are the calls that can still be kept from happening.
 func notStarted(st CallStatus) bool { return st != CallSettled && st != CallStarted }
 
-// suspension says whether the run parks once the calls in settled and parked
-// have their new status, and how its loop ends by it: some call waits, and no
-// call is left to start, to finish or to replay (docs/rules.md#suspend).
+// suspension says whether the run parks once the call id has its next status,
+// and how its loop ends by it: some call waits, and no call is left to start, to
+// finish or to replay. A run that was asked to cancel does not park: it is to
+// finish as cancelled (docs/rules.md#suspend).
 func (s *State) suspension(run *Run, id string, next CallStatus) (bool, *events.Loop) {
+	if run.CancelRequested {
+		return false, nil
+	}
 	waiting := false
 	for i := range s.Calls {
 		st := s.Calls[i].Status

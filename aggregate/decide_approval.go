@@ -39,7 +39,7 @@ func decideApproval(s *State, c ApprovalDecide, env Env) (Decision, *Rejection) 
 	}
 	next := CallDecided
 	if !isAllow(c.Decision) {
-		next, e.Content = CallSettled, call.Name+" was not run: a person denied it"
+		next, e.Content = CallSettled, call.notRun("a person denied it")
 		if c.Note != "" {
 			e.Content += ": " + c.Note
 		}
@@ -106,10 +106,11 @@ func (s *State) successor(id string, next CallStatus, env Env) string {
 	return env.mint("run", 0)
 }
 
-// decisionsBlocked says that a crashed loop keeps decisions from starting a
-// run; a loop that ended by parking does not.
+// decisionsBlocked says that a loop keeps decisions from starting a run: one
+// that crashed, or ended in the middle of an iteration that only a person's
+// message may follow. A loop that ended by parking does not.
 func (s *State) decisionsBlocked() bool {
-	return s.loopBlocks() && s.Loop.Reason != reasonParked
+	return !s.parkedLoop() && (s.loopBlocks() || s.pendingRepeat())
 }
 
 func (s *State) blockedReason(runID string) string {

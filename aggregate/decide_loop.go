@@ -5,13 +5,15 @@ import "culm/events"
 // decideStop asks the loop to end at its next boundary; before the loop has
 // started it ends the requested run (docs/rules.md#stop).
 func decideStop(s *State, c LoopStop) (Decision, *Rejection) {
-	if run := s.Run; run != nil && run.Status == runRequested && run.LoopRequest != nil && run.Cause != causeContinue {
-		if c.Generation != "" {
+	l := s.Loop
+	if run := s.Run; run != nil && run.Status == runRequested && run.LoopRequest != nil {
+		switch {
+		case c.Generation == "":
+			return appendEvent(events.LoopStopRequested{RunID: run.ID})
+		case l == nil || c.Generation != l.Generation:
 			return refuse(generationChanged("the loop has not started and has no generation yet"))
 		}
-		return appendEvent(events.LoopStopRequested{RunID: run.ID})
 	}
-	l := s.Loop
 	switch {
 	case l == nil && s.StoppedRun != "" && c.Generation == "":
 		return nothing(nil)
@@ -19,8 +21,8 @@ func decideStop(s *State, c LoopStop) (Decision, *Rejection) {
 		return refuse(reject(CodeNoLoop, "the session has no loop"))
 	case c.Generation != "" && c.Generation != l.Generation:
 		return refuse(generationChanged("the loop's generation is " + l.Generation))
-	case l.StopRequested || !l.Status.Live() && l.Status != events.StatusPaused:
-		return nothing(nil)
+	case l.StopRequested || s.loopBlocks() || !l.Status.Live() && l.Status != events.StatusPaused:
+		return nothing(nil) // asked already, or over, or its owner is dead
 	}
 	return appendEvent(events.LoopStopRequested{Loop: l.wire()})
 }

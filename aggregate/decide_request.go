@@ -78,7 +78,9 @@ func (s *State) activate(message bool) (d Decision, r *Rejection, blocked bool) 
 	case l != nil && s.loopBlocks() && l.Status.Live():
 		d, r = refuseWith(events.LoopRecoveryRefused{Loop: *l.end(events.StatusRecoveryUnsupported, reasonOwnerLost).wire()}, s.recoveryRefused())
 		return d, r, true
-	case l != nil && s.loopBlocks() && (l.Reason != reasonParked || s.Waiting() == 0):
+	case s.Waiting() > 0 && !(s.loopBlocks() && !s.parkedLoop()):
+		return Decision{}, nil, false // the caller says that calls wait
+	case s.loopBlocks():
 		d, r = refuse(s.recoveryRefused())
 		return d, r, true
 	case !message && s.pendingRepeat():
@@ -136,6 +138,9 @@ func (s *State) lastIsPerson() bool { return s.Last.Role == roleUser && s.Last.O
 
 // checkLoopStart is the rest of T1.
 func (s *State) checkLoopStart(c RunRequest, loop *events.LoopRequest) *Rejection {
+	if l := s.Loop; l != nil && l.Status == events.StatusPaused {
+		return reject(CodeOwnershipNotCurrent, "a paused loop is there; run.resume takes it up, loop.stop before it ends it")
+	}
 	if goldEnabled(s.Session.Gold) {
 		return goldConflict()
 	}
@@ -160,15 +165,19 @@ func goldEnabled(gold []byte) bool {
 // workPending says that the session owes something without a new message: a
 // user message or a tool result without an answer, a call to run or to replay.
 func (s *State) workPending() bool {
-	return s.Last.Role == roleUser || s.Last.Role == roleTool || s.count(unsettled) > 0
+	return s.Last.Role == roleUser || s.Last.Role == roleTool || s.Unseen || s.count(unsettled) > 0
 }
 
 func decideResume(s *State, env Env) (Decision, *Rejection) {
 	if run := s.active(); run != nil {
 		return nothing(requestResult{outcomeRunning, run.ID})
 	}
-	if d, r, blocked := s.activate(false); blocked {
-		return d, r
+	// A run that was to replay what a parked loop's decisions allow, and was
+	// refused, may be tried again.
+	if !s.parkedLoop() || s.replays() == 0 {
+		if d, r, blocked := s.activate(false); blocked {
+			return d, r
+		}
 	}
 	if s.Waiting() > 0 || !s.workPending() {
 		return nothing(requestResult{Outcome: outcomeNothing})

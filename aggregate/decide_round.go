@@ -49,15 +49,15 @@ func (p *Spent) tripped(loop bool) string {
 
 // loopAdmission is the loop after an attempt to admit a round: T4 for a spent
 // budget between the stop and the cap of T3.
-func (s *State) loopAdmission(run *Run, l Loop) (Loop, admission) {
+func (s *State) loopAdmission(l Loop) (Loop, admission) {
 	if l.Status.Live() && !l.StopRequested && s.Spent.tripped(true) != "" {
 		return l.end(events.StatusBudgetExhausted, reasonBudget), admission{reason: refusedBudget, changed: true}
 	}
-	return l.admitRound(run.Cause == causeContinue)
+	return l.admitRound()
 }
 
 func admitLoopRound(s *State, run *Run, l Loop, env Env) (Decision, *Rejection) {
-	next, a := s.loopAdmission(run, l)
+	next, a := s.loopAdmission(l)
 	switch {
 	case a.admitted:
 		return appendEvent(events.RoundStarted{RunID: run.ID, Admission: s.admit(run, next, a, env), Loop: next.wire()})
@@ -156,7 +156,7 @@ func (s *State) admitNext(run *Run, l Loop, used *events.Usage, env Env) (Loop, 
 	}
 	after := *s
 	after.Spent.Tokens += deref(used).Total
-	next, a := after.loopAdmission(run, l)
+	next, a := after.loopAdmission(l)
 	if !a.admitted {
 		return next, &events.NextRound{Reason: a.reason}
 	}

@@ -39,6 +39,10 @@ func decideClaim(s *State, c RunClaim, env Env) (Decision, *Rejection) {
 	}
 	roster := events.Roster{}
 	if m := s.Session.Model; m != nil {
+		if list := env.Config.Providers; list != nil && !slices.Contains(list, m.Provider) {
+			r := reject(CodeProviderUnavailable, "the configuration has no enabled provider %.64q", m.Provider).with("provider", m.Provider)
+			return refuseWith(s.refusedRun(run, r.Code, r.Message, env), r)
+		}
 		if c.Providers != nil && !slices.Contains(c.Providers, m.Provider) {
 			return refuse(reject(CodeProviderNotHeld, "the session's provider %.64q is not among those of the runner", m.Provider).with("provider", m.Provider))
 		}

@@ -39,12 +39,17 @@ func posture(revision uint64, requested string, plan bool, env Env) events.Postu
 	}
 }
 
-// goldOf keeps an object as given; null and absent are none.
+// goldOf keeps an object as given, but for white space, which storing drops;
+// null and absent are none.
 func goldOf(v jsontext.Value) jsontext.Value {
 	if len(v) == 0 || v.Kind() == 'n' {
 		return nil
 	}
-	return v.Clone()
+	kept := v.Clone()
+	if err := kept.Compact(jsontext.PreserveRawStrings(true)); err != nil {
+		return v.Clone()
+	}
+	return kept
 }
 
 func decideConfigure(s *State, c SessionConfigure) (Decision, *Rejection) {

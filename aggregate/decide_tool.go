@@ -35,13 +35,15 @@ func (s *State) readOnly(env Env) bool {
 	return s.Session.ReadOnly || effectiveMode(env.Config.Mode, s.Session.Mode, s.Session.Plan != nil) == modePlan
 }
 
-// decideToolFinish stores the outcome of a started call, of a replay too.
+// decideToolFinish stores the outcome of a started call, of a replay too. A
+// call that was kept from starting (plan mode, no such tool) gets its failed
+// result without a start: nothing happened.
 func decideToolFinish(s *State, run *Run, c ToolFinish) (Decision, *Rejection) {
 	call, r := s.needCall(c.ToolCallID)
 	switch {
 	case r != nil:
 		return refuse(r)
-	case call.Status != CallStarted:
+	case call.Status != CallStarted && (call.Status != CallOpen || *c.Success):
 		return refuse(call.notOpen())
 	}
 	result := events.Result{Success: *c.Success, Content: *c.Content, Error: c.Error, ElapsedMS: c.ElapsedMS}

@@ -109,13 +109,13 @@ func evolveStarted(s *State, e *events.Event, d events.RunStarted) {
 		s.request(d.RunID, d.Cause, nil)
 	}
 	s.Run.ID, s.Run.Cause, s.Run.Status = d.RunID, d.Cause, runLive
-	s.Run.Runner, s.Run.Fence = d.Runner, e.Seq
+	s.Run.Runner, s.Run.Fence, s.Run.Primary = d.Runner, e.Seq, d.Roster.Primary
 	l := d.Loop
 	if l == nil {
 		return
 	}
 	if s.Loop == nil || s.Loop.Generation != l.Generation {
-		s.Loop = &Loop{}
+		s.Loop = &Loop{Continued: d.Cause == causeContinue}
 	}
 	s.Loop.apply(&l.Loop)
 	s.Loop.Owner, s.Loop.Objective, s.Loop.OnPark = l.Owner, l.Objective, l.OnPark
@@ -161,7 +161,7 @@ func (s *State) void(calls []events.VoidedCall) {
 // person adds a genuine user message.
 func (s *State) person(m events.UserMessage) {
 	s.Last = Message{ID: m.MessageID, Role: roleUser, Origin: originPerson, Content: m.Content}
-	s.GenuineSince = true
+	s.GenuineSince, s.Unseen = true, true
 }
 
 func (s *State) admitted(a events.Admission) {
@@ -170,6 +170,7 @@ func (s *State) admitted(a events.Admission) {
 		return
 	}
 	r.Rounds, r.RoundOpen, r.Iteration, r.Summary, r.FailedRound, r.Terminal = a.Round+1, true, a.Iteration, a.Summary, false, false
+	s.Unseen = false
 	s.Spent.Rounds++
 	s.Spent.SummaryUsed = s.Spent.SummaryUsed || a.Summary
 	if a.Repeat != nil {

@@ -85,5 +85,23 @@ func (s *State) Validate() error {
 	if s.Session.Closed && s.Run != nil {
 		return fmt.Errorf("%w: the session is closed and has a run", ErrInvariant)
 	}
+	for i := range s.Calls {
+		if err := s.Calls[i].validate(); err != nil {
+			return fmt.Errorf("%w: tool call %.80q: %w", ErrInvariant, s.Calls[i].ID, err)
+		}
+	}
+	return nil
+}
+
+// validate checks that the call holds what its status rests on.
+func (c *Call) validate() error {
+	switch {
+	case c.Status == CallParked && (c.Parked == nil || (c.Parked.Request == nil) != (c.Generation == "")):
+		return errors.New("it waits for nothing that can be decided")
+	case c.Status == CallUnknown && c.Generation == "":
+		return errors.New("its outcome is unknown under no generation")
+	case (c.Status == CallDecided || c.Status == CallStarted && c.Replaying) && c.Approval == nil:
+		return errors.New("it is to be replayed without an approval")
+	}
 	return nil
 }

@@ -31,24 +31,26 @@ func (h *Handler) handle(ctx context.Context, a *actor, r Request, done func(Rep
 	if r.ID == "" {
 		r.ID = h.newID("")
 	}
-	cmd, refused := DecodeCommand(r.Name, r.Body)
-	if refused != nil {
-		done(h.refusal(r, a.sequence(), refused))
-		return
-	}
-	t := &transaction{h: h, a: a, r: r, cmd: cmd}
-	var reply Reply
-	if _, ok := cmd.(SessionDelete); ok {
-		reply = t.delete(ctx)
-	} else {
-		reply = t.run(ctx)
-	}
+	reply := h.judge(ctx, a, r)
 	h.answer(a.ticket, func(err error) {
 		if err != nil {
 			reply = h.refusal(r, 0, asRejection(err))
 		}
 		done(reply)
 	})
+}
+
+// judge takes the command to its outcome.
+func (h *Handler) judge(ctx context.Context, a *actor, r Request) Reply {
+	cmd, refused := DecodeCommand(r.Name, r.Body)
+	if refused != nil {
+		return h.refusal(r, a.sequence(), refused)
+	}
+	t := &transaction{h: h, a: a, r: r, cmd: cmd}
+	if _, ok := cmd.(SessionDelete); ok {
+		return t.delete(ctx)
+	}
+	return t.run(ctx)
 }
 
 // answer calls done when everything up to the ticket is durable.
@@ -108,7 +110,8 @@ func (t *transaction) attempt(ctx context.Context) (reply Reply, again bool) {
 	}
 	s := t.a.state
 	if seq, digest, ok := s.Receipt(t.r.ID); ok {
-		return t.repeat(ctx, seq, digest), false
+		// A state of a former life, deleted since by another engine, must not answer.
+		return t.unlessStale(ctx, func() Reply { return t.repeat(ctx, seq, digest) })
 	}
 	if t.r.Expected != nil && *t.r.Expected != s.Head.Seq {
 		return t.unlessStale(ctx, func() Reply {
@@ -140,7 +143,9 @@ func (t *transaction) attempt(ctx context.Context) (reply Reply, again bool) {
 
 // env is what Decide may use.
 func (t *transaction) env(birth string) Env {
-	return Env{Now: t.h.opts.Now().UTC(), Actor: t.r.Actor, Command: t.r.ID, Birth: birth, Config: t.h.opts.Config()}
+	config := t.h.opts.Config()
+	config.LeaseMS = t.h.leaseMS()
+	return Env{Now: t.h.opts.Now().UTC(), Actor: t.r.Actor, Command: t.r.ID, Birth: birth, Config: config}
 }
 
 // unlessStale answers without an append, if the state holds everything that was
@@ -200,7 +205,7 @@ func (t *transaction) accepted(e *events.Event, result any) Reply {
 
 // outcome is the reply to a command whose event e was appended.
 func (t *transaction) outcome(after *State, e *events.Event) Reply {
-	result, refused := Outcome(t.r.Name, after, e, t.h.opts.Leases.Duration().Milliseconds())
+	result, refused := Outcome(t.r.Name, after, e, t.h.leaseMS())
 	if refused != nil {
 		reply := t.refused(refused)
 		reply.Sequence = e.Seq
@@ -234,6 +239,8 @@ func (t *transaction) repeat(ctx context.Context, seq uint64, digest string) Rep
 	reply.Duplicate = true
 	return reply
 }
+
+func (h *Handler) leaseMS() int64 { return h.opts.Leases.Duration().Milliseconds() }
 
 // newID is a ULID that sorts after last.
 func (h *Handler) newID(last string) string {

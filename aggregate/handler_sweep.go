@@ -10,9 +10,10 @@ import (
 )
 
 // Sweep looks after the sessions that are in memory: a live run whose lease has
-// run out is interrupted. It returns the first error but goes on after it.
-func (h *Handler) Sweep(ctx context.Context) error {
-	return h.each(ctx, h.cache.names(), nil)
+// run out is interrupted, and owed is called with the session's Step. It goes
+// on after an error.
+func (h *Handler) Sweep(ctx context.Context, owed func(Step)) error {
+	return h.each(ctx, h.cache.names(), owed)
 }
 
 // Survey looks at every session of the log once, as after a start: dead runs

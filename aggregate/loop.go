@@ -56,6 +56,7 @@ type Loop struct {
 	OnPark              string
 	StopRequested       bool
 	Abandoned           bool
+	Continued           bool // by loop.continue: iteration 1 is given as a repeat too
 }
 
 // checkBounds says whether a loop of these numbers and this objective may be.
@@ -163,7 +164,7 @@ const (
 // (docs/rules.md#loop-t3). Guards 7 to 11 in their order; stop is tested before
 // the cap, and both before the next prompt, so that a stopped loop leaves no
 // unanswered repeat behind.
-func (l Loop) admitRound(repeatFirst bool) (Loop, admission) {
+func (l Loop) admitRound() (Loop, admission) {
 	switch {
 	case !l.Status.Live():
 		return l, admission{reason: refusedNotLive}
@@ -174,7 +175,7 @@ func (l Loop) admitRound(repeatFirst bool) (Loop, admission) {
 	}
 	a := admission{admitted: true}
 	if l.Status == events.StatusRunning && l.IterationsStarted == l.IterationsCompleted {
-		a.repeat = l.IterationsStarted > 0 || repeatFirst
+		a.repeat = l.IterationsStarted > 0 || l.Continued
 		l.IterationsStarted++
 	}
 	l.RoundsStarted++

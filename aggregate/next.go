@@ -7,18 +7,23 @@ import "culm/events"
 func Next(s *State) Step {
 	st := Step{Kind: StepNothing, Session: s.Session.Name, Answers: s.Answers}
 	run := s.Run
-	if !s.Exists() || s.Session.Closed || run == nil {
+	switch {
+	case !s.Exists() || s.Session.Closed:
+		return st
+	case run == nil:
 		if s.Waiting() > 0 {
 			st.Kind = StepWait
 		}
 		return st
 	}
 	l := s.loopOf(run)
-	st.RunID, st.Fence, st.Runner, st.Cause = run.ID, run.Fence, run.Runner, run.Cause
+	st.RunID, st.Fence, st.Runner, st.Cause, st.Primary = run.ID, run.Fence, run.Runner, run.Cause, run.Primary
 	st.Cancelled, st.InLoop, st.Stopping = run.CancelRequested, l != nil && l.Status.Live(), l != nil && l.StopRequested
 	switch run.Status {
 	case runRequested:
-		st.Kind = StepClaim
+		if run.LoopRequest == nil || !goldEnabled(s.Session.Gold) {
+			st.Kind = StepClaim
+		}
 	case runSuspended:
 		st.Kind = StepWait
 	default:

@@ -19,6 +19,7 @@ type State struct {
 	// a person's message came after it (docs/rules.md#pending-repeat).
 	Repeat       *events.Repeat
 	GenuineSince bool
+	Unseen       bool   // a person's message came after the last round was admitted
 	Answers      uint64 // answers of the model so far
 	Run          *Run   // requested, live or suspended; nil after its end
 	Spent        Spent  // budget of the chain of runs that one request began
@@ -87,13 +88,14 @@ type Run struct {
 	Cause           string
 	LoopRequest     *events.LoopRequest
 	Runner          string
-	Fence           uint64 // sequence of run.started, 0 before
-	Rounds          uint32 // rounds admitted in this run: the number of the next one
-	RoundOpen       bool   // round Rounds-1 is admitted and unanswered
-	Iteration       uint32 // of the open or last round
-	Summary         bool   // the open round is the summary round
-	Terminal        bool   // the model has given its last answer of this run
-	FailedRound     bool   // the last round failed
+	Primary         events.RosterModel // the run's model
+	Fence           uint64             // sequence of run.started, 0 before
+	Rounds          uint32             // rounds admitted in this run: the number of the next one
+	RoundOpen       bool               // round Rounds-1 is admitted and unanswered
+	Iteration       uint32             // of the open or last round
+	Summary         bool               // the open round is the summary round
+	Terminal        bool               // the model has given its last answer of this run
+	FailedRound     bool               // the last round failed
 	CancelRequested bool
 	Usage           events.Usage
 }
@@ -230,15 +232,22 @@ func (s *State) replays() int { return s.count(isStatus(CallDecided)) }
 // no person has spoken since (docs/rules.md#pending-repeat).
 func (s *State) pendingRepeat() bool {
 	l := s.Loop
-	return l != nil && !l.Abandoned && l.IterationsStarted != l.IterationsCompleted && !s.GenuineSince &&
+	return l != nil && !l.Abandoned && !l.Status.Live() && l.Status != events.StatusPaused && l.IterationsStarted != l.IterationsCompleted && !s.GenuineSince &&
 		s.Repeat != nil && s.Repeat.LoopGeneration == l.Generation && s.Repeat.Iteration == l.IterationsStarted
 }
 
 // loopBlocks says that the loop refuses every activation: its owner died, or
-// it ended without a known outcome. ownLoop run ids are excepted by the caller.
+// it ended without a known outcome. What goes on nevertheless after a park is
+// excepted by the callers.
 func (s *State) loopBlocks() bool {
 	l := s.Loop
 	return l != nil && !l.Abandoned && (l.Status == events.StatusRecoveryUnsupported || l.Status.Live() && (s.Run == nil || s.Run.ID != l.Owner))
+}
+
+// parkedLoop: the loop ended by parking, which does not stop the decisions and
+// answers of its own calls (docs/rules.md#on-park).
+func (s *State) parkedLoop() bool {
+	return s.Loop != nil && s.Loop.Status == events.StatusRecoveryUnsupported && s.Loop.Reason == reasonParked
 }
 
 // Clone is a deep copy; Evolve on one does not show in the other.
