@@ -20,6 +20,7 @@ import (
 type figure struct {
 	rate     float64 // a second
 	p50, p99 time.Duration
+	cpu      time.Duration // of the whole process, clients included, per request
 }
 
 // content is the text of every submitted message: the stored event then has
@@ -32,7 +33,7 @@ func measure(n int, length time.Duration, do func(client int) error) (figure, er
 	var all []time.Duration
 	var errs []error
 	var wg sync.WaitGroup
-	begin := time.Now()
+	begin, used := time.Now(), cpuTime()
 	for c := range n {
 		wg.Go(func() {
 			var took []time.Duration
@@ -50,8 +51,9 @@ func measure(n int, length time.Duration, do func(client int) error) (figure, er
 	}
 	wg.Wait()
 	elapsed := time.Since(begin)
+	used = cpuTime() - used
 	slices.Sort(all)
-	return figure{float64(len(all)) / elapsed.Seconds(), all[len(all)/2], all[len(all)*99/100]}, errors.Join(errs...)
+	return figure{float64(len(all)) / elapsed.Seconds(), all[len(all)/2], all[len(all)*99/100], used / time.Duration(len(all))}, errors.Join(errs...)
 }
 
 // connect opens a few TCP connections to share among the clients.
@@ -254,16 +256,17 @@ func (l *contender) measure(ctx context.Context, o options, payload []byte, roun
 
 func (l *contender) median() figure {
 	var rates []float64
-	var p50, p99 []time.Duration
+	var p50, p99, cpu []time.Duration
 	for _, f := range l.figures {
 		rates, p50, p99 = append(rates, f.rate), append(p50, f.p50), append(p99, f.p99)
+		cpu = append(cpu, f.cpu)
 	}
-	return figure{median(rates), median(p50), median(p99)}
+	return figure{median(rates), median(p50), median(p99), median(cpu)}
 }
 
 func reportCommands(lines []*contender, size int) {
 	fmt.Printf("Commands end to end and raw publishes of the same %d bytes, over loopback TCP\n\n", size)
-	fmt.Printf("  %-16s %8s %10s %10s %10s\n", "", "clients", "a second", "p50", "p99")
+	fmt.Printf("  %-16s %8s %10s %10s %10s %10s\n", "", "clients", "a second", "p50", "p99", "CPU each")
 	by := map[string]figure{}
 	for _, l := range lines {
 		if len(l.figures) == 0 {
@@ -271,7 +274,7 @@ func reportCommands(lines []*contender, size int) {
 		}
 		f := l.median()
 		by[fmt.Sprintf("%s/%d", l.name, l.clients)] = f
-		fmt.Printf("  %-16s %8d %10.0f %10s %10s\n", l.name, l.clients, f.rate, f.p50.Round(time.Microsecond), f.p99.Round(time.Microsecond))
+		fmt.Printf("  %-16s %8d %10.0f %10s %10s %10s\n", l.name, l.clients, f.rate, f.p50.Round(time.Microsecond), f.p99.Round(time.Microsecond), f.cpu.Round(time.Microsecond))
 	}
 	ratio := func(a, b string) float64 { return by[a].rate / by[b].rate }
 	fmt.Println("\nRatios")

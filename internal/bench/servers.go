@@ -41,6 +41,15 @@ func syncTime(dir string) (time.Duration, error) {
 	return median(took), nil
 }
 
+// cpuTime is what this process has used so far, in user and system mode.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 func cpuModel() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
