@@ -8,10 +8,11 @@ GO ?= go
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 BINARIES := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.go))))
-# How long each fuzz target runs, how often the crash test kills.
+# How long each fuzz target runs, how often the crash test kills, how often
+# the benchmark measures.
 FUZZTIME ?= 30s
 CRASHES ?= 200
-BENCHCOUNT ?= 3
+BENCHROUNDS ?= 3
 
 .PHONY: help
 help: ## list the targets
@@ -64,10 +65,11 @@ lint-if-there:
 	else echo "golangci-lint is not installed: left out (make lint fetches it)"; fi
 
 .PHONY: bench
-bench: ## measure; the figures go to docs/bench/
+bench: ## measure an engine against raw publishes; the figures go to docs/bench/
 	@mkdir -p docs/bench
+	$(GO) build -o bin/bench ./internal/bench
 	out=docs/bench/$$(date +%Y-%m-%d)-$$(git rev-parse --short HEAD).txt; \
-	$(GO) test -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) -timeout 60m ./... | tee $$out
+	{ $(GO) version; grep -m1 'model name' /proc/cpuinfo 2>/dev/null || uname -m; bin/bench -rounds $(BENCHROUNDS); } | tee $$out
 
 .PHONY: crash
 crash: ## kill an engine CRASHES times under load and check what is left

@@ -58,9 +58,6 @@ func (h head) String() string {
 	return fmt.Sprintf("%d:%s", h.Seq, h.Hash)
 }
 
-// MarshalText makes a JSON string of it.
-func (h head) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
-
 func (c *audit) Run(ctx context.Context, a *app) error {
 	if err := c.check(); err != nil {
 		return usage(err, nil)
@@ -144,7 +141,7 @@ func (c *audit) logs(ctx context.Context, a *app) (logs []auditable, done func()
 func (a *app) tellReport(r aggregate.AuditReport) error {
 	end := head{r.Head.Seq, r.Head.Hash}
 	if a.JSON {
-		return a.printJSON(report{r.Session, r.Birth, r.Events, r.First, end, r.Findings})
+		return a.printJSON(report{r.Session, r.Birth, r.Events, r.First, end.String(), r.Findings})
 	}
 	verdict := "all fine"
 	if n := len(r.Findings); n > 0 {
@@ -167,7 +164,7 @@ type report struct {
 	Birth    string              `json:"birth"`
 	Events   uint64              `json:"events"`
 	First    uint64              `json:"first"`
-	Head     head                `json:"head"`
+	Head     string              `json:"head"`
 	Findings []aggregate.Finding `json:"findings"`
 }
 

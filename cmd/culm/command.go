@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"time"
 
@@ -24,16 +25,12 @@ type commandFlags struct {
 // data is the body of a command; empty values are left out.
 type data map[string]any
 
-// fields makes data of names and values, leaving out zero values.
-func fields(pairs ...any) data {
-	d := data{}
-	for i := 0; i < len(pairs); i += 2 {
-		v := reflect.ValueOf(pairs[i+1])
-		empty := !v.IsValid() || v.IsZero() || v.Kind() == reflect.Map && v.Len() == 0
-		if !empty {
-			d[pairs[i].(string)] = pairs[i+1]
-		}
-	}
+// some is d without its zero values and empty maps.
+func some(d data) data {
+	maps.DeleteFunc(d, func(_ string, value any) bool {
+		v := reflect.ValueOf(value)
+		return !v.IsValid() || v.IsZero() || v.Kind() == reflect.Map && v.Len() == 0
+	})
 	return d
 }
 

@@ -38,24 +38,24 @@ func (demo) Run(ctx context.Context, a *app) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	began := a.now()
-	a.say("An engine starts in %s.", dir)
+	a.sayf("An engine starts in %s.", dir)
 	if err := a.withEngine(ctx, dir, a.demoLoop); err != nil {
 		return err
 	}
-	a.say("\nThe engine has stopped. It starts again on the same data, to audit what is stored.")
+	a.sayf("\nThe engine has stopped. It starts again on the same data, to audit what is stored.")
 	if err := a.withEngine(ctx, dir, a.demoAudit); err != nil {
 		return err
 	}
-	a.say("\nThat took %s. Where to go next:\n", show.Elapsed(uint64(a.now().Sub(began).Milliseconds())))
-	a.say("  go run ./cmd/engine                                    an engine that stays, data in ./data")
-	a.say("  go run ./cmd/culm session create first                 a session of yours, in a second terminal")
-	a.say("  go run ./cmd/culm loop start first \"…\" -n 3 --follow   a loop in it")
-	a.say("  go run ./cmd/culm --help                               everything else; README.md tells the story")
+	a.sayf("\nThat took %s. Where to go next:\n", show.Elapsed(uint64(a.now().Sub(began).Milliseconds())))
+	a.sayf("  go run ./cmd/engine                                    an engine that stays, data in ./data")
+	a.sayf("  go run ./cmd/culm session create first                 a session of yours, in a second terminal")
+	a.sayf("  go run ./cmd/culm loop start first \"…\" -n 3 --follow   a loop in it")
+	a.sayf("  go run ./cmd/culm --help                               everything else; README.md tells the story")
 	return nil
 }
 
-// say prints a line of the demo.
-func (a *app) say(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }
+// sayf prints a line of the demo.
+func (a *app) sayf(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }
 
 // withEngine runs an engine on the data in dir while work is done with it.
 func (a *app) withEngine(ctx context.Context, dir string, work func(context.Context) error) error {
@@ -104,7 +104,7 @@ func (a *app) demoLoop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.say("A loop of %d iterations runs over the recorded session; each line is one stored event.\n", demoIterations)
+	a.sayf("A loop of %d iterations runs over the recorded session; each line is one stored event.\n", demoIterations)
 	loop := data{"max_iterations": demoIterations, "max_total_rounds": demoRounds}
 	q, err := a.do(ctx, b, demoSession, "run.request", data{"prompt": demoPrompt, "loop": loop}, commandFlags{})
 	if err != nil {

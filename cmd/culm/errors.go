@@ -30,8 +30,7 @@ func (e *usageError) Unwrap() error { return e.err }
 func usage(err error, command *kong.Context) error {
 	u := &usageError{err: err, command: "culm"}
 	if command == nil {
-		var p *kong.ParseError
-		if errors.As(err, &p) {
+		if p, ok := errors.AsType[*kong.ParseError](err); ok {
 			command = p.Context
 		}
 	}

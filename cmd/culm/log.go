@@ -109,8 +109,8 @@ func (a *app) page(ctx context.Context, b backend, session string, after uint64)
 }
 
 func canReadStream(err error) bool {
-	var r *refusal
-	return errors.Is(err, nats.ErrNoResponders) || errors.As(err, &r) && r.why.Code == aggregate.CodeMalformedState
+	r, ok := errors.AsType[*refusal](err)
+	return errors.Is(err, nats.ErrNoResponders) || ok && r.why.Code == aggregate.CodeMalformedState
 }
 
 // notFound turns the log's "not found" into the refusal an engine would give.

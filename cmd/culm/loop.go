@@ -29,7 +29,7 @@ func (c *loopStart) Run(ctx context.Context, a *app) error {
 	if c.Rounds == 0 {
 		c.Rounds = min(10*c.Iterations, maxLoopRounds)
 	}
-	body := fields("prompt", prompt, "budget", c.budget.data())
+	body := some(data{"prompt": prompt, "budget": c.budget.data()})
 	body["loop"] = data{"max_iterations": c.Iterations, "max_total_rounds": c.Rounds, "on_park": c.OnPark}
 	return a.request(ctx, request{
 		session: string(c.Session), name: "run.request", body: body,

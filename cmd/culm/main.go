@@ -82,8 +82,7 @@ func (a *app) report(err error) int {
 		return exitOK
 	}
 	status := exitFailed
-	var u *usageError
-	if errors.As(err, &u) {
+	if _, ok := errors.AsType[*usageError](err); ok {
 		status = exitUsage
 	}
 	if !errors.Is(err, errFindings) {

@@ -51,7 +51,7 @@ type budget struct {
 }
 
 func (b budget) data() data {
-	return fields("max_rounds", b.MaxRounds, "max_total_tokens", b.MaxTokens, "max_tool_calls", b.MaxToolCalls, "max_subagents", b.MaxSubagents)
+	return some(data{"max_rounds": b.MaxRounds, "max_total_tokens": b.MaxTokens, "max_tool_calls": b.MaxToolCalls, "max_subagents": b.MaxSubagents})
 }
 
 // prompting is how a person gives a prompt.
@@ -85,7 +85,7 @@ func (c *run) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return a.request(ctx, request{
-		session: string(c.Session), name: "run.request", body: fields("prompt", prompt, "budget", c.budget.data()),
+		session: string(c.Session), name: "run.request", body: some(data{"prompt": prompt, "budget": c.budget.data()}),
 		follow: c.Follow, prompted: prompt != "", flags: c.commandFlags,
 	})
 }
@@ -107,7 +107,7 @@ type cancel struct {
 }
 
 func (c *cancel) Run(ctx context.Context, a *app) error {
-	return a.command(ctx, string(c.Session), "run.cancel", fields("run_id", c.RunID), c.commandFlags,
+	return a.command(ctx, string(c.Session), "run.cancel", some(data{"run_id": c.RunID}), c.commandFlags,
 		"cancel stored; nothing more of the run starts", "there is nothing to cancel any more")
 }
 

@@ -30,8 +30,7 @@ func (c *sessionCreate) Run(ctx context.Context, a *app) error {
 	if c.Name == "" {
 		c.Name = sessionName("s-" + strings.ToLower(ulid.Make().String()[10:20]))
 	}
-	body := fields("title", c.Title, "reasoning_effort", c.Reasoning, "mode", c.Mode, "workspace", c.Workspace,
-		"read_only", c.ReadOnly, "metadata", c.Metadata)
+	body := some(data{"title": c.Title, "reasoning_effort": c.Reasoning, "mode": c.Mode, "workspace": c.Workspace, "read_only": c.ReadOnly, "metadata": c.Metadata})
 	if c.Model != "" {
 		provider, model, ok := strings.Cut(c.Model, "/")
 		if !ok || provider == "" || model == "" {
@@ -64,7 +63,7 @@ type sessionClose struct {
 func (c *sessionClose) Run(ctx context.Context, a *app) error {
 	name := string(c.Session)
 	text := fmt.Sprintf("session %s closed", name)
-	return a.command(ctx, name, "session.close", fields("reason", c.Reason), c.commandFlags, text, text)
+	return a.command(ctx, name, "session.close", some(data{"reason": c.Reason}), c.commandFlags, text, text)
 }
 
 type sessionDelete struct {
