@@ -9,7 +9,7 @@ import (
 // parseAck reads an acknowledgement of the stream: the stored sequence, or the
 // *apiError it carries. The usual form is read without decoding:
 //
-//	{"stream":"SESSION_x", "seq":12}
+//	{"stream":"SESSION_x","seq":12}
 func parseAck(data []byte, stream string) (uint64, error) {
 	if seq, ok := plainAck(data, stream); ok {
 		return seq, nil
@@ -36,7 +36,7 @@ func plainAck(data []byte, stream string) (uint64, bool) {
 	if !ok || len(rest) < len(stream) || string(rest[:len(stream)]) != stream {
 		return 0, false
 	}
-	rest, ok = bytes.CutPrefix(rest[len(stream):], []byte(`", "seq":`))
+	rest, ok = bytes.CutPrefix(rest[len(stream):], []byte(`","seq":`))
 	if !ok {
 		return 0, false
 	}
