@@ -230,9 +230,11 @@ func (s *Server) URL() string { return "nats://" + s.addr }
 // Sync is the mode the server runs in.
 func (s *Server) Sync() SyncMode { return s.opts.Sync }
 
-// StoreDir is the folder that holds the streams; a sync of its file system
-// makes them durable.
-func (s *Server) StoreDir() string { return filepath.Clean(s.opts.DataDir) }
+// StoreDir is the folder that holds the streams, which may be a mount of its
+// own; a sync of its file system makes them durable.
+func (s *Server) StoreDir() string {
+	return filepath.Join(s.opts.DataDir, server.JetStreamStoreDir)
+}
 
 // InProcessConn implements nats.InProcessConnProvider; connections made by it
 // survive Restart.
