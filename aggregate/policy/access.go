@@ -76,11 +76,13 @@ func shapeOf(permissionType string) shape { return types[permissionType].shape }
 func RiskLess(a, b string) bool { return riskRank(a) < riskRank(b) }
 
 func riskRank(r string) int {
-	if i := slices.Index(risks, r); i >= 0 {
+	if i := riskAt(r); i >= 0 {
 		return i
 	}
 	return len(risks) - 1
 }
+
+func riskAt(r string) int { return slices.Index(risks, r) }
 
 // Request is what a call wants to do, as its runner states it.
 type Request struct {

@@ -62,22 +62,22 @@ func hasFlag(words []string, letters, long string) bool {
 }
 
 // isRootTarget says that a word names the root, a folder right below it, a
-// home folder, or everything in the working folder.
+// home folder, what the working folder lies in, or everything in one of these.
 func isRootTarget(w string) bool {
 	for _, all := range []string{"/*", "/.*", "/."} {
-		if cut, ok := strings.CutSuffix(w, all); ok && !strings.Contains(strings.Trim(cut, "/"), "/") {
-			w = cut + "/"
+		if cut, ok := strings.CutSuffix(w, all); ok {
+			return isRootTarget(cut + "/")
 		}
 	}
 	trimmed := strings.TrimRight(w, "/")
 	switch trimmed {
-	case "", ".", "..", "*", "~", "$HOME", "${HOME}", "$PWD", "${PWD}":
+	case "":
 		return w != ""
-	}
-	if strings.HasPrefix(trimmed, "~") && !strings.Contains(trimmed, "/") {
+	case ".", "*", "~", "$HOME", "${HOME}", "$PWD", "${PWD}":
 		return true
 	}
-	return isTopFolder(w)
+	climbs := strings.Trim(trimmed, "./") == "" && strings.HasSuffix(path.Clean(trimmed), "..")
+	return climbs || strings.HasPrefix(trimmed, "~") && !strings.Contains(trimmed, "/") || isTopFolder(w)
 }
 
 // isTopFolder: the root, a folder right below it, or a home folder. /tmp is
@@ -160,9 +160,17 @@ func isDeviceWrite(s *subject) bool {
 }
 
 func isPipeToShell(s simple) bool {
-	p := strings.TrimRight(s.program(), "0123456789.")
-	return s.fetched && (shells[p] || interpreters[p] || interpreters[s.program()] || p == "eval" || p == "source" || p == "" && len(s.words) > 0 ||
-		strings.Contains(p, "$()") || strings.Contains(p, "`"))
+	if !s.fetched || len(s.words) == 0 {
+		return false
+	}
+	inserted := func(w string) bool { return strings.Contains(w, "$()") || strings.Contains(w, "`") || w == "/dev/fd" }
+	switch p := s.program(); {
+	case shells[p] || p == "eval" || p == "source" || p == "." || inserted(s.words[0]):
+		return true
+	case interpreters[strings.TrimRight(p, "0123456789.")]: // it runs its input only if it is given nothing else
+		return len(s.words) == 1 || slices.Contains(s.words, "-") || slices.ContainsFunc(s.words, inserted)
+	}
+	return false
 }
 
 func isForcePush(s simple) bool {
@@ -200,8 +208,8 @@ func isForkBomb(s *subject) bool {
 		return false
 	}
 	text := strings.Join(strings.Fields(s.Resource), "")
-	for i := strings.Index(text, "(){"); i > 0; {
-		name := text[strings.LastIndexAny(text[:i], ";&|(){}")+1 : i]
+	for i := strings.Index(text, "(){"); i >= 0; {
+		name := strings.TrimPrefix(text[strings.LastIndexAny(text[:i], ";&|(){}")+1:i], "function")
 		if body := name + "|" + name; name != "" && strings.HasPrefix(text[i+3:], body) && strings.Contains(text[i+3+len(body):], "&") {
 			return true
 		}
@@ -226,7 +234,7 @@ func isShutdown(s simple) bool {
 			return slices.Contains([]string{"poweroff", "reboot", "halt", "kexec", "emergency", "rescue"}, a)
 		})
 	case "kill":
-		return slices.Contains(args, "-1") && len(args) > 1 || slices.Contains(args, "1")
+		return len(args) > 1 && (slices.Contains(args[1:], "-1") || slices.Contains(args[1:], "1"))
 	}
 	return false
 }

@@ -49,8 +49,7 @@ func isSafeEdit(command, workspace string) bool {
 // must not climb, and is taken as standing in the workspace.
 func isBelow(p, workspace string) bool {
 	if !strings.HasPrefix(p, "/") {
-		c := path.Clean(p)
-		return isPathText(p) && c != "." && c != ".." && !strings.HasPrefix(c, "../")
+		return isPathText(p) && path.Clean(p) != "." && !climbs(p)
 	}
 	ws, ok := cleanPath(strings.TrimSpace(workspace))
 	if !ok {

@@ -99,13 +99,22 @@ func resolve(resource, workspace string) (string, place) {
 	if strings.HasPrefix(p, "/") {
 		return path.Clean(p), known
 	}
+	if strings.HasPrefix(p, "~") { // a home folder, whose is not known here
+		return "", anywhere
+	}
 	if ws, ok := cleanPath(strings.TrimSpace(workspace)); ok {
 		return path.Join(ws, p), known
 	}
-	if c := path.Clean(p); c == ".." || strings.HasPrefix(c, "../") || strings.HasPrefix(p, "~") {
+	if climbs(p) {
 		return "", anywhere
 	}
 	return "", nowhere
+}
+
+// climbs says that a relative path leaves the folder it starts in.
+func climbs(p string) bool {
+	c := path.Clean(p)
+	return c == ".." || strings.HasPrefix(c, "../")
 }
 
 // sameWorkspace says that both sides have a workspace and it is the same one.

@@ -20,7 +20,7 @@ var shells = map[string]bool{
 
 // interpreters run a program that comes on their input.
 var interpreters = map[string]bool{
-	"python": true, "python2": true, "python3": true, "perl": true, "ruby": true, "node": true, "deno": true, "bun": true, "php": true,
+	"python": true, "perl": true, "ruby": true, "node": true, "deno": true, "bun": true, "php": true,
 	"lua": true, "pwsh": true, "powershell": true,
 }
 
@@ -39,15 +39,21 @@ var keywords = map[string]bool{
 // that it runs: its own options and their values come first.
 const wrapperWindow = 8
 
-// emit stores a command without its leading keywords and assignments, then
-// what it hands on to be run.
+// isLead says that the program does not stand here yet.
+func isLead(w string) bool { return keywords[w] || isAssignment(w) }
+
+// emit stores a command, the same without its leading keywords and
+// assignments, and then what it hands on to be run.
 func (r *reader) emit(s simple) {
 	if len(r.out) >= maxCommands {
 		r.clipped = true
 		return
 	}
-	for len(s.words) > 1 && (keywords[s.words[0]] || isAssignment(s.words[0])) {
-		s.words = s.words[1:]
+	if len(s.words) > 1 && isLead(s.words[0]) {
+		r.store(s)
+		for len(s.words) > 1 && isLead(s.words[0]) {
+			s.words = s.words[1:]
+		}
 	}
 	r.store(s)
 	program := s.program()
