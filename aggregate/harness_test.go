@@ -242,8 +242,7 @@ func (b *bench) fold(session string) *State {
 	return s
 }
 
-func viewJSON(t testing.TB, s *State) string {
-	t.Helper()
+func viewJSON(t interface{ Fatal(args ...any) }, s *State) string {
 	raw, err := marshal(s.View())
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 package aggregate
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"culm/events"
@@ -265,19 +267,8 @@ func (s *State) Clone() *State {
 		p := *s.Session.Plan
 		c.Session.Plan = &p
 	}
-	c.Calls = append([]Call(nil), s.Calls...)
-	c.Decided = cloneMap(s.Decided)
-	c.receipts = cloneMap(s.receipts)
+	c.Calls = slices.Clone(s.Calls)
+	c.Decided = maps.Clone(s.Decided)
+	c.receipts = maps.Clone(s.receipts)
 	return &c
-}
-
-func cloneMap[K comparable, V any](m map[K]V) map[K]V {
-	if m == nil {
-		return nil
-	}
-	c := make(map[K]V, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
-	return c
 }
