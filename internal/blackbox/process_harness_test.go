@@ -1,0 +1,163 @@
+package blackbox
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait for something that has to happen; it is long
+// because the race detector and other tests share the processors.
+const patience = 60 * time.Second
+
+// process is one running program of the test.
+type process struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	url    chan string   // from the line "nats: URL"
+	ready  chan struct{} // closed at the line "ready"
+	exited chan struct{}
+	status int // exit status, -1 for a signal; read after exited
+
+	mu  sync.Mutex
+	out strings.Builder // standard output and error
+}
+
+// launch starts a program; it is killed when the test ends, and its output is
+// shown if the test failed or a data race was reported.
+func launch(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, url: make(chan string, 1), ready: make(chan struct{}), exited: make(chan struct{})}
+	stdout, err := cmd.StdoutPipe()
+	must(t, err)
+	stderr, err := cmd.StderrPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	var readers sync.WaitGroup
+	readers.Go(func() { p.read(stdout) })
+	readers.Go(func() { p.read(stderr) })
+	go func() {
+		readers.Wait()
+		_ = cmd.Wait()
+		p.status = cmd.ProcessState.ExitCode()
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		out := p.output()
+		if strings.Contains(out, "DATA RACE") {
+			t.Error("the process reported a data race")
+		}
+		if t.Failed() {
+			t.Logf("%s:\n%s", strings.Join(cmd.Args, " "), tail(out, 12<<10))
+		}
+	})
+	return p
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }
+
+func (p *process) read(r io.Reader) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		p.mu.Lock()
+		p.out.WriteString(line + "\n")
+		p.mu.Unlock()
+		if url, ok := strings.CutPrefix(line, "nats: "); ok {
+			p.url <- strings.TrimSpace(url)
+		}
+		if line == "ready" {
+			close(p.ready)
+		}
+	}
+	_, _ = io.Copy(io.Discard, r)
+}
+
+func (p *process) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+// awaitURL returns the address that the process prints.
+func (p *process) awaitURL() string {
+	p.t.Helper()
+	select {
+	case url := <-p.url:
+		return url
+	case <-p.exited:
+		p.t.Fatalf("%s ended with status %d before it said its address:\n%s", p.cmd.Path, p.status, p.output())
+	case <-time.After(patience):
+		p.t.Fatalf("%s did not say its address:\n%s", p.cmd.Path, p.output())
+	}
+	return ""
+}
+
+// awaitReady waits for the line "ready".
+func (p *process) awaitReady() {
+	p.t.Helper()
+	select {
+	case <-p.ready:
+	case <-p.exited:
+		p.t.Fatalf("%s ended with status %d before it was ready:\n%s", p.cmd.Path, p.status, p.output())
+	case <-time.After(patience):
+		p.t.Fatalf("%s was not ready:\n%s", p.cmd.Path, p.output())
+	}
+}
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	must(p.t, p.cmd.Process.Signal(s))
+}
+
+// kill is a crash: SIGKILL, waited for. It does nothing to a process that ended.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+}
+
+// stop asks the process to end, waits, and returns its exit status.
+func (p *process) stop() int {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	return p.wait()
+}
+
+// wait returns the exit status of a process that is about to end.
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.exited:
+	case <-time.After(patience):
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines, for the log
+		p.t.Fatalf("%s did not end", p.cmd.Path)
+	}
+	return p.status
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually polls until the condition holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !holds(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("after %s still not: %s", patience, what)
+		}
+	}
+}
