@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -19,7 +20,8 @@ type screen struct {
 	app     *app
 	mu      sync.Mutex
 	printer *show.Printer
-	open    string // whose delta text the cursor stands behind, "" for none
+	open    string // whose delta text was printed last, "" for none
+	midLine bool   // the cursor stands behind it, in the same line
 }
 
 func newScreen(a *app, style show.Style) *screen {
@@ -74,11 +76,13 @@ func (s *screen) delta(session, run string, raw []byte) {
 		s.open = who
 	}
 	fmt.Fprint(s.app.out, show.CleanBlock(d.Text))
+	s.midLine = !strings.HasSuffix(d.Text, "\n")
 }
 
+// endText begins a new line after delta text, if there was any.
 func (s *screen) endText() {
-	if s.open != "" {
+	if s.open != "" && s.midLine {
 		fmt.Fprintln(s.app.out)
-		s.open = ""
 	}
+	s.open = ""
 }
