@@ -1,0 +1,309 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"culm/events"
+)
+
+// batch is what the next transaction writes.
+type batch struct {
+	sessions []*tracked
+	events   int
+	since    time.Time
+}
+
+func (b *batch) full(o *Options) bool {
+	return b.events >= o.BatchEvents || b.events > 0 && time.Since(b.since) >= o.BatchDelay
+}
+
+// touch takes the session into the batch, with its rows in memory.
+func (a *applier) touch(t *tracked) error {
+	if t.live == nil {
+		l, err := loadLive(a.w.ctx, a.w.db.write, t.session)
+		if err != nil {
+			return err
+		}
+		t.live = l
+		a.cached = append(a.cached, t)
+	}
+	if !t.batched {
+		t.batched = true
+		a.batch.sessions = append(a.batch.sessions, t)
+		if a.batch.since.IsZero() {
+			a.batch.since = time.Now()
+		}
+	}
+	return nil
+}
+
+// apply puts one event that fits the head into the batch. What fails parks the
+// session; the error is of the database.
+func (a *applier) apply(t *tracked, d decoded) error {
+	if err := a.touch(t); err != nil {
+		return err
+	}
+	if err := safely(t.live, &d); err != nil {
+		// The rows in memory may be half changed: go back to what is committed
+		// and forward again to the event before this one.
+		if err := a.redo(t); err != nil {
+			return err
+		}
+		return a.park(t, d.rec.Seq, fmt.Errorf("%w: %w", errView, err))
+	}
+	t.live.row.StuckSeq, t.live.row.StuckReason = 0, ""
+	if t.live.row.Status == sessionStuck {
+		t.live.row.Status = t.live.status()
+	}
+	a.moved(t, &d)
+	t.applied = append(t.applied, d)
+	a.batch.events++
+	return nil
+}
+
+func (a *applier) moved(t *tracked, d *decoded) {
+	t.head, t.at = d.head(), nanos(d.ev.Time)
+	t.mark = a.p.stats.applied.Add(1)
+	if t.head.Seq <= t.seen {
+		a.behind(-1)
+	}
+}
+
+// errView: a view could not take the event. The code of such a park.
+var errView = errors.New("view_failed")
+
+// safely applies the event and makes a panic an error.
+func safely(l *live, d *decoded) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return applyHook(l, &d.ev, len(d.rec.Payload))
+}
+
+// applyHook is live.apply; tests put their failures here.
+var applyHook = (*live).apply
+
+// redo reads the session's rows back and applies the batch's events again.
+func (a *applier) redo(t *tracked) error {
+	l, err := loadLive(a.w.ctx, a.w.db.write, t.session)
+	if err != nil {
+		return err
+	}
+	t.live = l
+	for _, d := range t.applied {
+		if err := safely(t.live, &d); err != nil {
+			return fmt.Errorf("%s@%d applied once and not again: %w", t.session, d.rec.Seq, err)
+		}
+	}
+	return nil
+}
+
+// park keeps the session where it is, with the reason for people to see.
+func (a *applier) park(t *tracked, seq uint64, cause error) error {
+	if err := a.touch(t); err != nil {
+		return err
+	}
+	t.stuck = &stuck{seq: seq, code: parkCode(cause), reason: clip(oneLine(cause.Error()), 500)}
+	r := &t.live.row
+	r.StuckSeq, r.StuckReason = clamp(seq), t.stuck.reason
+	r.Status = t.live.status()
+	a.p.opts.Logger.Error("session parked: an event cannot be applied", "session", t.session, "seq", seq, "err", cause)
+	return nil
+}
+
+// unpark clears a park of an earlier start whose event is not there any more,
+// or was applied.
+func (a *applier) unpark(t *tracked) error {
+	retried := t.retried
+	t.retried = false
+	if t.stuck != nil || !retried {
+		return nil
+	}
+	if t.head.Seq == 0 {
+		return a.reset(t, answer{reset: "its first event, which could not be applied, is not there any more"})
+	}
+	if err := a.touch(t); err != nil {
+		return err
+	}
+	r := &t.live.row
+	r.StuckSeq, r.StuckReason = 0, ""
+	r.Status = t.live.status()
+	return nil
+}
+
+// parkCode is the code of a park: that of the first known error it wraps.
+func parkCode(err error) string {
+	for _, known := range []error{
+		events.ErrUnknownEvent, events.ErrMalformed, events.ErrGap, events.ErrDoubled, events.ErrOrder, events.ErrHash,
+		events.ErrBirth, events.ErrIDOrder, events.ErrPosition,
+	} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return errView.Error()
+}
+
+// flush commits the batch.
+func (a *applier) flush() error {
+	b := &a.batch
+	if len(b.sessions) == 0 {
+		return nil
+	}
+	err := a.w.transact(func() error {
+		for _, t := range b.sessions {
+			if err := a.writeSession(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, ErrTaken) {
+		err = a.flushEach(err)
+	}
+	if err != nil {
+		return err
+	}
+	a.committed()
+	return nil
+}
+
+// committed tells who waits, and lets go of what is not needed any more.
+func (a *applier) committed() {
+	b := &a.batch
+	for _, t := range b.sessions {
+		t.batched, t.applied = false, nil
+		t.live.out = changes{}
+		reason := ""
+		if t.stuck != nil {
+			reason = t.stuck.reason
+		}
+		a.p.pos.set(t.session, position{t.head.Seq, reason})
+	}
+	a.p.stats.batches.Add(1)
+	*b = batch{sessions: b.sessions[:0]}
+	if over := len(a.cached) - a.p.opts.Sessions; over > 0 {
+		for _, t := range a.cached[:over] {
+			t.live = nil
+		}
+		a.cached = slices.Delete(a.cached, 0, over)
+	}
+}
+
+func (a *applier) writeSession(t *tracked) error {
+	if err := a.w.write(t.live); err != nil {
+		return fmt.Errorf("session %s: %w", t.session, err)
+	}
+	return a.w.put(checkpointsUpsert, checkpointsTable.values(t.checkpoint()))
+}
+
+func (t *tracked) checkpoint() *checkpointRow {
+	c := &checkpointRow{Session: t.session, Birth: t.head.Birth, Seq: clamp(t.head.Seq), Hash: t.head.Hash, EventID: t.head.ID, At: t.at}
+	if t.stuck != nil {
+		c.StuckSeq, c.StuckCode, c.StuckReason = clamp(t.stuck.seq), t.stuck.code, t.stuck.reason
+	}
+	return c
+}
+
+// flushEach commits a batch that failed as a whole event by event, so that
+// only the session of the event that SQL refuses is parked. If not even that
+// can be written, the fault is the database's: it returns why.
+func (a *applier) flushEach(why error) error {
+	a.p.opts.Logger.Warn("a batch failed and is tried again event by event", "err", why)
+	for _, t := range a.batch.sessions {
+		l, err := loadLive(a.w.ctx, a.w.db.write, t.session)
+		if err != nil {
+			return errors.Join(why, err)
+		}
+		last := t.head
+		events := t.applied
+		t.live, t.applied = l, nil
+		if err := a.loadHead(t); err != nil {
+			return errors.Join(why, err)
+		}
+		if err := a.eachEvent(t, events); err != nil {
+			return err
+		}
+		if t.stuck == nil && t.head != last {
+			return fmt.Errorf("session %s is at %d instead of %d: %w", t.session, t.head.Seq, last.Seq, why)
+		}
+	}
+	return nil
+}
+
+func (a *applier) eachEvent(t *tracked, events []decoded) error {
+	write := func() error { return a.w.transact(func() error { return a.writeSession(t) }) }
+	for _, d := range events {
+		before := t.head
+		err := safely(t.live, &d)
+		if err == nil {
+			t.head, t.at = d.head(), nanos(d.ev.Time)
+			err = write()
+		}
+		if err == nil {
+			t.live.out = changes{}
+			continue
+		}
+		if errors.Is(err, ErrTaken) {
+			return err
+		}
+		t.head = before
+		l, loadErr := loadLive(a.w.ctx, a.w.db.write, t.session)
+		if loadErr != nil {
+			return errors.Join(err, loadErr)
+		}
+		t.live = l
+		if err := a.park(t, d.rec.Seq, fmt.Errorf("%w: %w", errView, err)); err != nil {
+			return err
+		}
+		break
+	}
+	return write()
+}
+
+// loadHead sets the session's head to the committed checkpoint.
+func (a *applier) loadHead(t *tracked) error {
+	rows, err := scanAll(a.w.ctx, a.w.db.write, checkpointsTable, "session = ?", t.session)
+	t.head, t.at = events.Head{}, 0
+	if err == nil && len(rows) == 1 && rows[0].Seq > 0 {
+		c := rows[0]
+		t.head = events.Head{Seq: uint64(c.Seq), Hash: c.Hash, ID: c.EventID, Birth: c.Birth, Session: c.Session} //nolint:gosec // was a sequence
+		t.at = c.At
+	}
+	return err
+}
+
+// reset removes what the views hold of a session, because the log has another
+// history of it or none.
+func (a *applier) reset(t *tracked, n answer) error {
+	if err := a.flush(); err != nil {
+		return err
+	}
+	if t.head.Seq > 0 || t.stuck != nil {
+		a.p.opts.Logger.Warn("views of a session are computed anew", "session", t.session, "seq", t.head.Seq, "gone", n.gone, "reason", n.reset)
+		a.p.stats.resets.Add(1)
+	}
+	err := a.w.transact(func() error {
+		if err := a.w.remove(t.session); err != nil {
+			return err
+		}
+		return a.w.put("DELETE FROM checkpoints WHERE session = ?", []any{t.session})
+	})
+	if err != nil {
+		return fmt.Errorf("reset %s: %w", t.session, err)
+	}
+	if t.live != nil {
+		t.live = newLive(t.session)
+	}
+	if t.seen > t.head.Seq {
+		a.behind(-int64(t.seen - t.head.Seq)) //nolint:gosec // a difference of sequences
+	}
+	t.head, t.at, t.seen, t.stuck, t.retried, t.gone = events.Head{}, 0, 0, nil, false, n.gone
+	a.p.pos.set(t.session, position{})
+	return nil
+}

@@ -1,0 +1,25 @@
+CREATE TABLE rounds (
+    session           TEXT NOT NULL,
+    run_id            TEXT NOT NULL,
+    round             INTEGER NOT NULL,
+    loop_generation   TEXT NOT NULL,
+    iteration         INTEGER NOT NULL,
+    summary           INTEGER NOT NULL,
+    status            TEXT NOT NULL,
+    started_seq       INTEGER NOT NULL,
+    started_at        INTEGER NOT NULL,
+    ended_seq         INTEGER NOT NULL,
+    ended_at          INTEGER NOT NULL,
+    message_id        TEXT NOT NULL,
+    decision          TEXT NOT NULL,
+    finish_reason     TEXT NOT NULL,
+    attempts          INTEGER NOT NULL,
+    tool_calls        INTEGER NOT NULL,
+    prompt_tokens     INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    total_tokens      INTEGER NOT NULL,
+    error_code        TEXT NOT NULL,
+    error_message     TEXT NOT NULL,
+    PRIMARY KEY (session, run_id, round)
+) WITHOUT ROWID;
+CREATE INDEX rounds_started ON rounds (session, started_seq);
