@@ -96,7 +96,7 @@ func (t *transaction) refused(r *Rejection) Reply { return t.h.refusal(t.r, t.a.
 // attempt takes the transaction once through its checks, in the order session,
 // receipt, expected sequence, rules; again asks for another attempt.
 func (t *transaction) attempt(ctx context.Context) (reply Reply, again bool) {
-	if t.a.state == nil {
+	if t.a.state == nil || t.a.broken != nil {
 		err := t.h.load(ctx, t.a)
 		t.fresh = true
 		if errors.Is(err, events.ErrNotFound) {
@@ -171,7 +171,7 @@ func (t *transaction) retryOr(ctx context.Context, err error) (Reply, bool) {
 	case err == nil:
 		return Reply{}, true
 	case errors.As(err, &wrong):
-		if err := t.h.catchUp(ctx, t.a); err != nil && !errors.Is(err, events.ErrNotFound) {
+		if err := t.h.conflicted(ctx, t.a); err != nil && !errors.Is(err, events.ErrNotFound) {
 			return t.refused(asRejection(err)), false
 		}
 		return Reply{}, true

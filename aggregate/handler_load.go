@@ -70,7 +70,22 @@ func (h *Handler) current(ctx context.Context, a *actor) (moved bool, err error)
 	case last < a.state.Head.Seq:
 		a.broken = fmt.Errorf("session %s ends at %d after %d was seen: %w", a.session, last, a.state.Head.Seq, errLogShrank)
 		h.opts.Logger.Error("session refused", "session", a.session, "seq", last, "err", a.broken)
+		a.forget()
 		return false, a.broken
 	}
 	return true, h.catchUp(ctx, a)
+}
+
+// conflicted folds on what was appended first by somebody else. If there is
+// nothing, the log may be shorter than the state: then it is broken.
+func (h *Handler) conflicted(ctx context.Context, a *actor) error {
+	if a.state == nil {
+		return h.load(ctx, a)
+	}
+	before := a.state.Head
+	if err := h.catchUp(ctx, a); err != nil || a.state.Head != before {
+		return err
+	}
+	_, err := h.current(ctx, a)
+	return err
 }

@@ -67,7 +67,7 @@ func (t *transaction) lapseNow(ctx context.Context) error {
 		if !errors.As(err, &wrong) {
 			return err
 		}
-		if err := t.h.catchUp(ctx, t.a); err != nil {
+		if err := t.h.conflicted(ctx, t.a); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ type bench struct {
 	clock   *fakeClock
 	config  Config
 	opts    Options // overrides for new engines
-	cmds    int
+	cmds    atomic.Int64
 }
 
 func newBench(t testing.TB) *bench {
@@ -83,8 +84,7 @@ func (b *bench) request(session, name string, body any, opts ...opt) Request {
 			b.t.Fatal(err)
 		}
 	}
-	b.cmds++
-	r := Request{Actor: "tester", Session: session, Name: name, ID: fmt.Sprintf("cmd-%d", b.cmds), Body: raw}
+	r := Request{Actor: "tester", Session: session, Name: name, ID: fmt.Sprintf("cmd-%d", b.cmds.Add(1)), Body: raw}
 	for _, o := range opts {
 		o(&r)
 	}
