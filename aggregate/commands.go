@@ -46,6 +46,11 @@ var commandTypes = map[string]func([]byte) (Command, error){
 	"tool.park":      decodeAs[ToolPark],
 	"replay.start":   decodeAs[ReplayStart],
 	"budget.exhaust": decodeAs[BudgetExhaust],
+	"tool.authorize": decodeAs[ToolAuthorize],
+
+	"policy.set_mode":    decodeAs[PolicySetMode],
+	"policy.add_rule":    decodeAs[PolicyAddRule],
+	"policy.remove_rule": decodeAs[PolicyRemoveRule],
 
 	"approval.decide": decodeAs[ApprovalDecide],
 	"question.answer": decodeAs[QuestionAnswer],

@@ -3,6 +3,7 @@ package aggregate
 import (
 	"time"
 
+	"culm/aggregate/policy"
 	"culm/events"
 )
 
@@ -12,20 +13,33 @@ type Env struct {
 	Now     time.Time // UTC
 	Actor   string
 	Command string // command id; ids of what the command creates follow from it
-	Birth   string // of the session; for session.create the new one
+	Session string // token of the session
+	Birth   string // of the session; for its first command the new one
 	Config  Config
 }
 
 // Config is the part of the installation's configuration that decisions rest
 // on: one snapshot, taken when the command is judged.
 type Config struct {
-	Mode           string // configured permission mode, "" means default
-	PolicyRevision uint64 // sequence of the _settings session
-	Digest         string // hex SHA-256 of the configuration
+	// Policy of the installation: configuration and the events of _settings.
+	Policy         policy.Policy
+	Mode           string // configured permission mode, "" means default; the policy's
+	PolicyRevision uint64 // sequence of the _settings session; the policy's
+	// QuestionTTL is how long a parked call waits before it expires, 0 for ever.
+	QuestionTTL time.Duration
+	Digest      string // hex SHA-256 of the configuration
 	// Providers are the enabled provider instances that the configuration
 	// lists; nil if it lists none, and what runners hold decides.
 	Providers []string
 	LeaseMS   int64
+}
+
+// expiry is when an item parked now expires; zero for never.
+func (env Env) expiry() time.Time {
+	if env.Config.QuestionTTL <= 0 {
+		return time.Time{}
+	}
+	return env.Now.Add(env.Config.QuestionTTL)
 }
 
 // Decision is what a command leads to.
@@ -34,6 +48,9 @@ type Decision struct {
 	Event events.Data
 	// Refusal goes with an Event: a fact is stored and the command refused (†).
 	Refusal *Rejection
+	// Rule is stored in the _settings session before Event, if it is not there
+	// yet: a decision that is remembered for more than the session.
+	Rule *events.PolicyRuleAdded
 	// Result is the reply's result where no event is appended. With an event
 	// the result follows from the event: see Outcome.
 	Result any
@@ -50,6 +67,13 @@ func refuse(r *Rejection) (Decision, *Rejection) { return Decision{}, r }
 // give equal decisions, and s is not changed. A *Rejection means that nothing
 // is appended. A command whose effect already holds gets no event.
 func Decide(s *State, c Command, env Env) (Decision, *Rejection) {
+	_, ofPolicy := c.(policyCommand)
+	switch {
+	case ofPolicy != (env.Session == SettingsSession):
+		return refuse(reject(CodeInvalidCommand, "policy.* commands go to the session %s, and no others do", SettingsSession))
+	case ofPolicy:
+		return decidePolicy(s, c, env)
+	}
 	if create, ok := c.(SessionCreate); ok {
 		return decideCreate(s, create, env)
 	}
@@ -121,6 +145,8 @@ func decideForRunner(s *State, c Command, env Env) (Decision, *Rejection) {
 		return decideToolStart(s, run, c, env)
 	case ToolFinish:
 		return decideToolFinish(s, run, c)
+	case ToolAuthorize:
+		return decideAuthorize(s, run, c, env)
 	case ToolPark:
 		return decidePark(s, run, c, env)
 	case ReplayStart:

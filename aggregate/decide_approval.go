@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"culm/aggregate/policy"
 	"culm/events"
 )
 
@@ -31,11 +32,18 @@ func decideApproval(s *State, c ApprovalDecide, env Env) (Decision, *Rejection) 
 	if call.Generation != c.Generation {
 		return refuse(generationChanged("the call waits under another generation").with("generation", call.Generation))
 	}
-	if r := checkDecision(call, c); r != nil {
+	matcher, rule, r := s.checkDecision(call, c, env)
+	if r != nil {
 		return refuse(r)
 	}
 	e := events.ApprovalDecided{
-		CallRef: call.ref(), Generation: c.Generation, Decision: c.Decision, MatcherID: c.MatcherID, Note: c.Note,
+		CallRef: call.ref(), Generation: c.Generation, Decision: c.Decision, MatcherID: c.MatcherID, Matcher: matcher, Note: c.Note,
+	}
+	if matcher != nil {
+		e.MatcherID = matcher.ID
+	}
+	if c.Decision == allowSession || c.Decision == denySession {
+		e.ExpiresAt = env.Config.Policy.SessionExpiry(env.Now)
 	}
 	next := CallDecided
 	if !isAllow(c.Decision) {
@@ -45,7 +53,7 @@ func decideApproval(s *State, c ApprovalDecide, env Env) (Decision, *Rejection) 
 		}
 	}
 	e.RunID = s.successor(call.ID, next, env)
-	return appendEvent(e)
+	return Decision{Event: e, Rule: rule}, nil
 }
 
 // notWaiting tells apart why nothing waits under the call id.
@@ -59,29 +67,15 @@ func (s *State) notWaiting(id string) *Rejection {
 // decidedBefore answers a decision for a generation that has one: the same
 // meaning is no new decision, another is too late.
 func decidedBefore(d Decided, c ApprovalDecide) (Decision, *Rejection) {
-	if d.ToolCallID == c.ToolCallID && d.Decision == c.Decision && d.MatcherID == c.MatcherID {
+	if d.ToolCallID == c.ToolCallID && policy.SameChoice(policy.Choice{Decision: d.Decision, MatcherID: d.MatcherID}, c.choice()) {
 		return nothing(decisionResult{Replayed: true})
 	}
 	return refuse(reject(CodeAlreadyDecided, "%s was decided as %s by %s", d.ToolCallID, d.Decision, d.Actor).
 		with("decision", d.Decision).with("actor", d.Actor).with("sequence", d.Seq))
 }
 
-// checkDecision checks the kind against what the item allows.
-func checkDecision(call *Call, c ApprovalDecide) *Rejection {
-	allowed := []string{allowOnce, denyOnce}
-	if call.Status == CallParked {
-		allowed = call.Parked.Request.AllowedDecisions
-	}
-	if !slices.Contains(allowed, c.Decision) {
-		return reject(CodeDecisionNotAllowed, "%s is not among the allowed decisions %v", c.Decision, allowed).with("allowed", allowed)
-	}
-	if c.Decision != allowOnce && c.Decision != denyOnce {
-		return reject(CodeDecisionNotAllowed, "decisions that are remembered are not served by this engine yet; use allow_once or deny_once").with("allowed", []string{allowOnce, denyOnce})
-	}
-	if c.MatcherID != "" {
-		return reject(CodeUnknownMatcher, "a decision for once takes no matcher")
-	}
-	return nil
+func (c ApprovalDecide) choice() policy.Choice {
+	return policy.Choice{Decision: c.Decision, MatcherID: c.MatcherID, ExpectedRevision: c.ExpectedPolicyRevision, ConfirmGlobal: c.ConfirmGlobal}
 }
 
 // successor is the id of the run that a decision requests, or "": one is

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"culm/aggregate/policy"
 	"culm/events"
 )
 
@@ -52,18 +53,57 @@ func decideReplay(s *State, run *Run, env Env) (Decision, *Rejection) {
 		r := reject(CodeReplayTargetMissing, "the arguments of %.80q are not the approved ones", call.ID)
 		return refuseWith(s.refusedRun(run, r.Code, r.Message, env), r)
 	}
-	if s.readOnly(env) && !PlanAllowed(call.Name) {
-		reason := "plan"
-		if s.Session.ReadOnly {
-			reason = "authority"
-		}
+	reason, r := s.replayBlocked(call, env)
+	if r != nil {
+		return refuseWith(s.refusedRun(run, r.Code, r.Message, env), r)
+	}
+	if reason != "" {
 		suspends, loop := s.suspension(run, call.ID, CallSettled)
 		return appendEvent(events.ReplayBlocked{
 			CallRef: call.ref(), Generation: call.Generation, Reason: reason, Suspends: suspends, Loop: loop,
-			Content: call.Name + " was approved but not run: the session is read-only now",
+			Content: call.Name + " was approved but not run: " + blockedTexts[reason],
 		})
 	}
-	return appendEvent(events.ReplayStarted{CallRef: call.ref(), Generation: call.Generation, Flags: s.replayFlags(env)})
+	return appendEvent(events.ReplayStarted{CallRef: call.ref(), Generation: call.Generation, Flags: policy.Flags(env.Config.Mode, s.Session.Mode, s.Session.Plan != nil)})
+}
+
+// Reasons of replay.blocked.
+const (
+	blockedPlan      = "plan"
+	blockedAuthority = "authority"
+)
+
+var blockedTexts = map[string]string{
+	blockedPlan: "the session is in plan mode now", blockedAuthority: "it is not allowed any more",
+}
+
+// replayBlocked re-checks posture and authorization of a decided call: why it
+// may not run any more, "" if it may. The rejection is authorization_refused:
+// the approval itself does not hold. What the policy would ask about again has
+// been answered; what it denies by now is not run.
+func (s *State) replayBlocked(call *Call, env Env) (string, *Rejection) {
+	once, grants, r := s.restored(call)
+	if r != nil {
+		return "", r
+	}
+	switch {
+	case s.Session.ReadOnly && !policy.PlanAllowed(call.Name):
+		return blockedAuthority, nil
+	case s.readOnly(env) && !policy.PlanAllowed(call.Name):
+		return blockedPlan, nil
+	case call.Approval == nil || call.Approval.Request == nil:
+		return "", nil
+	}
+	in := s.policyInput(call, s.requestOf(call, call.Approval.Request), once, grants, env)
+	in.Session.NoHumanApprover = false // a person has decided
+	v := policy.Evaluate(in)
+	switch {
+	case v.Decision != policy.Deny:
+		return "", nil
+	case v.Step == policy.StepPlan:
+		return blockedPlan, nil
+	}
+	return blockedAuthority, nil
 }
 
 // nextReplay is the first decided call, in order of the answer.
@@ -74,9 +114,4 @@ func (s *State) nextReplay() *Call {
 		}
 	}
 	return nil
-}
-
-func (s *State) replayFlags(env Env) events.ReplayFlags {
-	m := effectiveMode(env.Config.Mode, s.Session.Mode, s.Session.Plan != nil)
-	return events.ReplayFlags{Bypass: m == modeBypass, AutoApprove: m == modeAuto || s.Session.Mode == modeAuto, PlanReadOnly: m == modePlan}
 }

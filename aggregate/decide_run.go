@@ -179,3 +179,18 @@ func Lapse(s *State, env Env) events.Data {
 	}
 	return events.RunInterrupted{RunID: run.ID, Code: "lease_expired", Unknown: s.unknownCalls(env.mint)}
 }
+
+// Expire is the fact that a waiting call was not decided in time, or nil. It is
+// no denial and runs nothing (docs/rules.md#expiry).
+func Expire(s *State, env Env) events.Data {
+	for i := range s.Calls {
+		c := &s.Calls[i]
+		if c.Status != CallParked || c.Parked.ExpiresAt.IsZero() || env.Now.Before(c.Parked.ExpiresAt) {
+			continue
+		}
+		return events.QuestionExpired{
+			CallRef: c.ref(), Generation: c.Generation, Content: c.notRun("nobody decided in time"), RunID: s.successor(c.ID, CallSettled, env),
+		}
+	}
+	return nil
+}

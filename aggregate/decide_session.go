@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"culm/aggregate/policy"
 	"culm/events"
 )
 
@@ -35,7 +36,7 @@ func decideCreate(s *State, c SessionCreate, env Env) (Decision, *Rejection) {
 func posture(revision uint64, requested string, plan bool, env Env) events.Posture {
 	return events.Posture{
 		AuditRevision: revision + 1, PolicyRevision: env.Config.PolicyRevision, RequestedMode: requested,
-		EffectiveMode: effectiveMode(env.Config.Mode, requested, plan),
+		EffectiveMode: policy.EffectiveMode(env.Config.Mode, requested, plan),
 	}
 }
 

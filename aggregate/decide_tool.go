@@ -3,6 +3,7 @@ package aggregate
 import (
 	"strings"
 
+	"culm/aggregate/policy"
 	"culm/events"
 )
 
@@ -21,7 +22,7 @@ func decideToolStart(s *State, run *Run, c ToolStart, env Env) (Decision, *Rejec
 		return refuse(cancelled())
 	case call.Status != CallOpen:
 		return refuse(call.notOpen())
-	case mutating && s.readOnly(env) && !(c.Mutating == nil && PlanAllowed(call.Name)):
+	case mutating && s.readOnly(env) && !(c.Mutating == nil && policy.PlanAllowed(call.Name)):
 		return refuse(reject(CodePlanMode, "%s may change the world and the session is read-only", call.Name))
 	case s.Session.EnforcePolicy && !call.Authorized:
 		return refuse(reject(CodeNotAuthorized, "the session enforces policy: tool.authorize comes first"))
@@ -32,7 +33,7 @@ func decideToolStart(s *State, run *Run, c ToolStart, env Env) (Decision, *Rejec
 // readOnly says that nothing that changes the world may run now: plan mode, or
 // a read-only session.
 func (s *State) readOnly(env Env) bool {
-	return s.Session.ReadOnly || effectiveMode(env.Config.Mode, s.Session.Mode, s.Session.Plan != nil) == modePlan
+	return s.Session.ReadOnly || policy.EffectiveMode(env.Config.Mode, s.Session.Mode, s.Session.Plan != nil) == policy.ModePlan
 }
 
 // decideToolFinish stores the outcome of a started call, of a replay too. A
@@ -81,49 +82,10 @@ func decidePark(s *State, run *Run, c ToolPark, env Env) (Decision, *Rejection) 
 		return refuse(reject(CodeReparkInvalid, "request.tool_name %.64q is not the call's %.64q", c.Request.ToolName, call.Name))
 	case call.Status == CallStarted && c.Request == nil:
 		return refuse(reject(CodeReparkInvalid, "a second gate needs a typed request"))
-	case len(call.Ledger)+1 >= maxLedger:
-		return refuse(reject(CodeLedgerFull, "the call has gathered %d approvals already", len(call.Ledger)))
 	}
-	p := s.parked(call, c, env)
-	suspends, loop := s.suspension(run, call.ID, CallParked)
-	if call.Replaying {
-		return appendEvent(events.ReplayReparked{CallRef: call.ref(), Generation: call.Generation, Parked: p, Suspends: suspends, Loop: loop})
+	p, r := s.parked(call, c, env)
+	if r != nil {
+		return refuse(r)
 	}
-	return appendEvent(events.ToolParked{CallRef: call.ref(), Parked: p, Suspends: suspends, Loop: loop})
-}
-
-// parked spells the waiting item; generation, workspace, modes and policy
-// revision are the engine's own.
-func (s *State) parked(call *Call, c ToolPark, env Env) events.Parked {
-	p := events.Parked{
-		Kind: itemQuestion, ArgumentsDigest: events.Hash([]byte(call.Arguments)),
-		Question: events.Question{
-			Question: c.Question, Options: append([]string(nil), c.Options...), AllowCustom: c.Request == nil, Source: c.Source,
-		},
-	}
-	if c.AllowCustom != nil {
-		p.Question.AllowCustom = *c.AllowCustom
-	}
-	if p.Question.Source == "" {
-		p.Question.Source = "pause_tool"
-	}
-	if q := c.Request; q != nil {
-		p.Kind = itemApproval
-		p.Request = &events.PermissionRequest{
-			Generation: env.mint("generation", 0), ToolName: q.ToolName, PermissionType: q.PermissionType, Resource: q.Resource,
-			Summary: q.Summary, Risk: q.Risk, ReasonCode: q.ReasonCode, Workspace: s.Session.Workspace,
-			RequestedMode: s.Session.Mode, EffectiveMode: effectiveMode(env.Config.Mode, s.Session.Mode, s.Session.Plan != nil),
-			PolicyRevision: env.Config.PolicyRevision, AllowedDecisions: allowedDecisions(q),
-			SuggestedMatchers: append([]events.Matcher(nil), q.SuggestedMatchers...),
-		}
-	}
-	return p
-}
-
-// allowedDecisions defaults to the two that remember nothing.
-func allowedDecisions(q *RequestSpec) []string {
-	if len(q.AllowedDecisions) > 0 {
-		return append([]string(nil), q.AllowedDecisions...)
-	}
-	return []string{allowOnce, denyOnce}
+	return s.parkCall(run, call, p, env)
 }

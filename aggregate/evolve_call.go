@@ -3,6 +3,7 @@ package aggregate
 import (
 	"strconv"
 
+	"culm/aggregate/policy"
 	"culm/events"
 )
 
@@ -15,7 +16,7 @@ func evolveCall(s *State, e *events.Event) {
 	switch d := e.Data.(type) {
 	case events.ToolAuthorized:
 		if c := s.call(d.ToolCallID); c != nil {
-			c.Authorized, c.Mutating = true, d.Mutating
+			c.Authorized, c.Access, c.Mutating = true, d.Access, d.Mutating
 		}
 	case events.ToolDenied:
 		s.settle(d.ToolCallID, false)
@@ -42,6 +43,8 @@ func evolveCall(s *State, e *events.Event) {
 	case events.ReplayReparked:
 		s.park(d.ToolCallID, d.Parked, e)
 		s.suspend(d.Suspends, d.Loop)
+	case events.PolicyModeChanged, events.PolicyRuleAdded, events.PolicyRuleRemoved:
+		s.Policy = s.Policy.Evolve(e.Data, e.Seq)
 	default:
 		evolveDecision(s, e)
 	}
@@ -70,17 +73,33 @@ func evolveDecision(s *State, e *events.Event) {
 
 func evolveApproval(s *State, d events.ApprovalDecided) {
 	c := s.call(d.ToolCallID)
-	switch {
-	case c == nil:
-	case !isAllow(d.Decision):
-		s.settle(d.ToolCallID, false)
-	default:
-		a := Approval{Decision: d.Decision, Matcher: d.Matcher, Generation: d.Generation, ExpiresAt: d.ExpiresAt}
-		if c.Parked != nil {
-			a.Request = c.Parked.Request
-		}
-		c.Status, c.Approval = CallDecided, &a
+	if c == nil {
+		return
 	}
+	q := c.decidedRequest(d.Generation)
+	if d.Matcher != nil && q != nil && (d.Decision == allowSession || d.Decision == denySession) {
+		s.Grants = append(s.Grants, policy.GrantFor(*q, d.Decision, *d.Matcher, d.ExpiresAt))
+	}
+	if !isAllow(d.Decision) {
+		s.settle(d.ToolCallID, false)
+		return
+	}
+	c.Status = CallDecided
+	c.Approval = &Approval{Request: q, Decision: d.Decision, Matcher: d.Matcher, Generation: d.Generation, ExpiresAt: d.ExpiresAt}
+}
+
+// decidedRequest is what a decision under the generation was given for: the
+// parked request, or for a call whose outcome is unknown that request under its
+// new generation, for once; nil where there never was one.
+func (c *Call) decidedRequest(generation string) *events.PermissionRequest {
+	if c.Parked == nil || c.Parked.Request == nil {
+		return nil
+	}
+	q := *c.Parked.Request
+	if c.Status == CallUnknown {
+		q.Generation, q.AllowedDecisions, q.SuggestedMatchers = generation, []string{allowOnce, denyOnce}, nil
+	}
+	return &q
 }
 
 // evolveChoices folds what an answer sets besides the result.

@@ -43,13 +43,15 @@ type Options struct {
 //  2. Call Sweep now and then, so that dead runs are noticed without a command.
 //  3. Close, after the front door has closed.
 type Handler struct {
-	opts   Options
-	cache  cache
-	ctx    context.Context //nolint:containedctx // ends all work of the handler
-	cancel context.CancelFunc
-	work   sync.WaitGroup
-	closed sync.RWMutex // held for writing once closing: no new work
-	down   bool
+	opts  Options
+	cache cache
+	// policies is the policy as this engine knows it.
+	policies policyFold
+	ctx      context.Context //nolint:containedctx // ends all work of the handler
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
+	closed   sync.RWMutex // held for writing once closing: no new work
+	down     bool
 }
 
 // NewHandler makes a Handler; see Options.

@@ -3,6 +3,7 @@ package aggregate
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"culm/events"
 )
@@ -60,10 +61,16 @@ func (t *transaction) create(ctx context.Context) (Reply, bool) {
 	if err := h.opts.Headroom(); err != nil {
 		return t.refused(reject(CodeUnavailable, "no room for another session: %v", err)), false
 	}
-	env := t.env(h.newID(""))
+	env, err := t.env(ctx, h.newID(""))
+	if err != nil {
+		return t.refused(asRejection(err)), false
+	}
 	d, refused := Decide(&State{}, t.cmd, env)
-	if refused != nil {
+	switch {
+	case refused != nil:
 		return t.refused(refused), false
+	case d.Event == nil:
+		return t.accepted(nil, d.Result), false
 	}
 	if _, err := spell(d.Event); err != nil {
 		return t.refused(asRejection(err)), false
@@ -142,22 +149,48 @@ func (t *transaction) renew(ctx context.Context) {
 	}
 }
 
-// lapse appends run.interrupted if the live run's lease has run out: a fact of
-// its own, made before the command is judged.
-func (t *transaction) lapse(ctx context.Context) (bool, error) {
+// facts appends one fact that the engine finds itself, if there is one: a run
+// whose lease has run out, an item that nobody decided in time. It is an append
+// of its own, made before the command is judged; found asks to look again.
+func (t *transaction) facts(ctx context.Context, env Env) (found bool, err error) {
 	s := t.a.state
-	if s.Run == nil || s.Run.Status != runLive || s.Session.Closed {
+	env.Actor, env.Command = engineActor, "fact:"+strconv.FormatUint(s.Head.Seq, 10)
+	fact := Expire(s, env)
+	if fact == nil && s.Run != nil && s.Run.Status == runLive {
+		alive, err := t.h.opts.Leases.Alive(ctx, t.a.session, s.Run.ID)
+		if err != nil {
+			return false, err
+		}
+		if !alive {
+			fact = Lapse(s, env)
+		}
+	}
+	if fact == nil {
 		return false, nil
 	}
-	alive, err := t.h.opts.Leases.Alive(ctx, t.a.session, s.Run.ID)
-	if err != nil || alive {
+	e, err := t.append(ctx, fact, Request{Actor: engineActor}, env)
+	if err != nil {
 		return false, err
 	}
-	env := Env{Now: t.h.opts.Now().UTC(), Actor: engineActor, Command: "lapse:" + s.Run.ID, Birth: s.Head.Birth, Config: t.h.opts.Config()}
-	run := s.Run.ID
-	if _, err := t.append(ctx, Lapse(s, env), Request{Actor: engineActor}, env); err != nil {
-		return false, err
-	}
-	t.h.opts.Logger.Info("run interrupted: its lease ran out", "session", t.a.session, "run", run)
+	t.h.opts.Logger.Info("found by the engine", "session", t.a.session, "seq", e.Seq, "event", e.Type)
 	return true, nil
+}
+
+// remember stores the rule of the decision before the decision itself; again
+// asks to decide anew, by the policy that now holds the rule.
+func (t *transaction) remember(ctx context.Context, rule events.PolicyRuleAdded) (again bool, err error) {
+	stored, err := t.h.remember(ctx, t.r, rule)
+	if stored {
+		t.rule = rule.RuleID
+	}
+	return stored, err
+}
+
+// unremember takes back the rule of a decision that is refused after all:
+// another one came first.
+func (t *transaction) unremember(ctx context.Context) {
+	if t.rule != "" {
+		t.h.forgetRule(ctx, t.r, t.rule)
+		t.rule = ""
+	}
 }

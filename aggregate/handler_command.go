@@ -21,7 +21,8 @@ type transaction struct {
 	a     *actor
 	r     Request
 	cmd   Command
-	fresh bool // the state was read from the log within this transaction
+	fresh bool   // the state was read from the log within this transaction
+	rule  string // id of the rule that this transaction has stored for its decision
 }
 
 // handle judges one command and answers it once its outcome is durable.
@@ -100,7 +101,7 @@ func (t *transaction) attempt(ctx context.Context) (reply Reply, again bool) {
 		err := t.h.load(ctx, t.a)
 		t.fresh = true
 		if errors.Is(err, events.ErrNotFound) {
-			if _, ok := t.cmd.(SessionCreate); ok {
+			if begins(t.cmd) {
 				return t.create(ctx)
 			}
 		}
@@ -118,16 +119,25 @@ func (t *transaction) attempt(ctx context.Context) (reply Reply, again bool) {
 			return t.refused(reject(CodeWrongExpectedSequence, "the session is at %d, not at %d", s.Head.Seq, *t.r.Expected).with("actual", s.Head.Seq))
 		})
 	}
-	if lapsed, err := t.lapse(ctx); lapsed || err != nil {
+	env, err := t.env(ctx, s.Head.Birth)
+	if err != nil {
+		return t.refused(asRejection(err)), false
+	}
+	if found, err := t.facts(ctx, env); found || err != nil {
 		return t.retryOr(ctx, err)
 	}
-	env := t.env(s.Head.Birth)
 	d, refused := Decide(s, t.cmd, env)
 	switch {
 	case refused != nil:
+		t.unremember(ctx)
 		return t.unlessStale(ctx, func() Reply { return t.refused(refused) })
 	case d.Event == nil:
 		return t.unlessStale(ctx, func() Reply { t.renew(ctx); return t.accepted(nil, d.Result) })
+	}
+	if d.Rule != nil {
+		if again, err := t.remember(ctx, *d.Rule); again || err != nil {
+			return t.retryOr(ctx, err)
+		}
 	}
 	if _, ok := t.cmd.(RunClaim); ok {
 		if err := t.h.opts.Leases.Renew(ctx, t.a.session, s.Run.ID); err != nil {
@@ -141,11 +151,19 @@ func (t *transaction) attempt(ctx context.Context) (reply Reply, again bool) {
 	return t.outcome(s, e), false
 }
 
+// begins says that a session may begin with the command.
+func begins(c Command) bool {
+	switch c.(type) {
+	case SessionCreate, PolicySetMode, PolicyAddRule, PolicyRemoveRule:
+		return true
+	}
+	return false
+}
+
 // env is what Decide may use.
-func (t *transaction) env(birth string) Env {
-	config := t.h.opts.Config()
-	config.LeaseMS = t.h.leaseMS()
-	return Env{Now: t.h.opts.Now().UTC(), Actor: t.r.Actor, Command: t.r.ID, Birth: birth, Config: config}
+func (t *transaction) env(ctx context.Context, birth string) (Env, error) {
+	config, err := t.h.config(ctx, t.cmd)
+	return Env{Now: t.h.opts.Now().UTC(), Actor: t.r.Actor, Command: t.r.ID, Session: t.a.session, Birth: birth, Config: config}, err
 }
 
 // unlessStale answers without an append, if the state holds everything that was

@@ -52,22 +52,28 @@ func (h *Handler) each(ctx context.Context, names []string, owed func(Step)) err
 	return errors.Join(g.Wait(), ctx.Err())
 }
 
-// look lapses the session's run if it is dead and says what is owed.
+// look appends what the engine finds itself and says what is owed.
 func (h *Handler) look(ctx context.Context, session string) (Step, error) {
 	return h.step(ctx, session, func(ctx context.Context, a *actor) error {
-		return (&transaction{h: h, a: a}).lapseNow(ctx)
+		return (&transaction{h: h, a: a}).factsNow(ctx)
 	})
 }
 
-// lapseNow is lapse against concurrent writers.
-func (t *transaction) lapseNow(ctx context.Context) error {
+// factsNow is facts against concurrent writers, until nothing is found.
+func (t *transaction) factsNow(ctx context.Context) error {
 	for range maxAttempts {
-		_, err := t.lapse(ctx)
-		var wrong *events.WrongSequenceError
-		if !errors.As(err, &wrong) {
+		env, err := t.env(ctx, t.a.state.Head.Birth)
+		if err != nil {
 			return err
 		}
-		if err := t.h.conflicted(ctx, t.a); err != nil {
+		found, err := t.facts(ctx, env)
+		var wrong *events.WrongSequenceError
+		switch {
+		case errors.As(err, &wrong):
+			if err := t.h.conflicted(ctx, t.a); err != nil {
+				return err
+			}
+		case err != nil || !found:
 			return err
 		}
 	}

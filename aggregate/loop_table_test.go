@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"culm/aggregate/policy"
 	"culm/events"
 )
 
@@ -318,21 +319,21 @@ func TestRevision_HappyPath(t *testing.T) {
 // TestEffectiveMode is docs/rules.md#effective-mode, all cells.
 func TestEffectiveMode(t *testing.T) {
 	t.Parallel()
-	requested := []string{modeDefault, modeBypass, modeAuto}
+	requested := []string{modeDefault, policy.ModeBypass, policy.ModeAuto}
 	for configured, row := range map[string][3]string{
-		"":                    {modeDefault, modeBypass, modeAuto},
-		modeDefault:           {modeDefault, modeBypass, modeAuto},
-		modePlan:              {modePlan, modePlan, modePlan},
-		modeAcceptEdits:       {modeAcceptEdits, modeBypass, modeAuto},
-		modeDontAsk:           {modeDontAsk, modeBypass, modeAuto},
-		modeBypassPermissions: {modeBypass, modeBypass, modeAuto},
-		modeAuto:              {modeAuto, modeBypass, modeAuto},
+		"":                           {modeDefault, policy.ModeBypass, policy.ModeAuto},
+		modeDefault:                  {modeDefault, policy.ModeBypass, policy.ModeAuto},
+		policy.ModePlan:              {policy.ModePlan, policy.ModePlan, policy.ModePlan},
+		policy.ModeAcceptEdits:       {policy.ModeAcceptEdits, policy.ModeBypass, policy.ModeAuto},
+		policy.ModeDontAsk:           {policy.ModeDontAsk, policy.ModeBypass, policy.ModeAuto},
+		policy.ModeBypassPermissions: {policy.ModeBypass, policy.ModeBypass, policy.ModeAuto},
+		policy.ModeAuto:              {policy.ModeAuto, policy.ModeBypass, policy.ModeAuto},
 	} {
 		for i, want := range row {
-			if got := effectiveMode(configured, requested[i], false); got != want {
+			if got := policy.EffectiveMode(configured, requested[i], false); got != want {
 				t.Errorf("configured %q, requested %q: %q, want %q", configured, requested[i], got, want)
 			}
-			if got := effectiveMode(configured, requested[i], true); got != modePlan {
+			if got := policy.EffectiveMode(configured, requested[i], true); got != policy.ModePlan {
 				t.Errorf("configured %q, requested %q with the plan overlay: %q", configured, requested[i], got)
 			}
 		}

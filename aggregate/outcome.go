@@ -1,6 +1,9 @@
 package aggregate
 
-import "culm/events"
+import (
+	"culm/aggregate/policy"
+	"culm/events"
+)
 
 // empty is the result of a command that has nothing to say.
 type empty struct{}
@@ -28,8 +31,14 @@ func Outcome(name string, after *State, e *events.Event, leaseMS int64) (any, *R
 		return quietOutcome(name, after, e), nil
 	case events.RoundFinished:
 		return roundFinished(d), nil
+	case events.ToolAuthorized:
+		return authorizeResult{Decision: policy.Allow, Step: d.Step, RuleID: d.RuleID}, nil
+	case events.ToolDenied:
+		return authorizeResult{Decision: policy.Deny, Step: d.Step, RuleID: d.RuleID, Reason: d.Content, MessageID: d.MessageID, Suspended: d.Suspends}, nil
 	case events.ToolParked, events.ReplayReparked:
-		return parkOutcome(after, e), nil
+		return parkOutcome(name, e), nil
+	case events.PolicyRuleAdded:
+		return ruleResult{d.RuleID}, nil
 	case events.ReplayStarted:
 		return replayOutcome(after, d), nil
 	case events.ReplayBlocked:
@@ -93,7 +102,7 @@ type parkResult struct {
 	Suspended  bool   `json:"suspended"`
 }
 
-func parkOutcome(_ *State, e *events.Event) parkResult {
+func parkOutcome(name string, e *events.Event) any {
 	var p events.Parked
 	var out parkResult
 	switch d := e.Data.(type) {
@@ -102,8 +111,12 @@ func parkOutcome(_ *State, e *events.Event) parkResult {
 	case events.ReplayReparked:
 		p, out = d.Parked, parkResult{MessageID: d.MessageID, Suspended: d.Suspends}
 	}
-	if p.Request != nil {
-		out.Generation = p.Request.Generation
+	if p.Request == nil {
+		return out
+	}
+	out.Generation = p.Request.Generation
+	if name == "tool.authorize" {
+		return authorizeResult{Decision: policy.Ask, Reason: p.Request.ReasonCode, Generation: out.Generation, MessageID: out.MessageID, Suspended: out.Suspended}
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"culm/aggregate/policy"
 	"culm/events"
 )
 
@@ -134,7 +135,7 @@ func (w *world) nextAgrees() {
 	env := testEnv("pay")
 	env.Config = w.config
 	// Plan mode of the configuration is not seen by payment's try.
-	if tool, ok := c.(ToolStart); ok && w.state.readOnly(env) && !PlanAllowed(w.state.call(tool.ToolCallID).Name) {
+	if tool, ok := c.(ToolStart); ok && w.state.readOnly(env) && !policy.PlanAllowed(w.state.call(tool.ToolCallID).Name) {
 		return
 	}
 	if d, r := Decide(w.state, c, env); r != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"culm/aggregate/policy"
 	"culm/events"
 )
 
@@ -28,6 +29,8 @@ type State struct {
 	StoppedRun   string // requested run that a loop stop ended before its claim
 	Loop         *Loop
 	Calls        []Call             // of the last answer, in its order
+	Grants       []policy.Grant     // decisions remembered for the session, in their order
+	Policy       policy.Policy      // of the _settings session: the fold of its rules
 	Decided      map[string]Decided // by generation: decisions given
 	Usage        events.Usage       // of all runs
 	receipts     map[string]receipt // by command id
@@ -138,11 +141,12 @@ type Call struct {
 	Index      int    // position in that answer
 	Status     CallStatus
 	Mutating   bool
-	Authorized bool   // by tool.authorized
-	Digest     string // of the arguments, once parked or unknown
-	StartedSeq uint64 // of the last tool.started or replay.started
-	Replaying  bool   // the start was a replay
-	Success    bool   // once settled
+	Access     events.Access // of the last tool.authorized
+	Authorized bool          // by tool.authorized
+	Digest     string        // of the arguments, once parked or unknown
+	StartedSeq uint64        // of the last tool.started or replay.started
+	Replaying  bool          // the start was a replay
+	Success    bool          // once settled
 	// Parked is what waits, while parked, decided or unknown after a gate.
 	Parked    *events.Parked
 	ParkedSeq uint64
@@ -267,6 +271,7 @@ func (s *State) Clone() *State {
 		p := *s.Session.Plan
 		c.Session.Plan = &p
 	}
+	c.Grants = slices.Clone(s.Grants)
 	c.Calls = slices.Clone(s.Calls)
 	c.Decided = maps.Clone(s.Decided)
 	c.receipts = maps.Clone(s.receipts)

@@ -18,8 +18,9 @@ type View struct {
 	Pending  []pendingView       `json:"pending"`
 	Replays  []replayView        `json:"replays"`
 	Unknown  []unknownView       `json:"unknown"`
-	Grants   []struct{}          `json:"grants"`
+	Grants   []grantView         `json:"grants"`
 	Usage    events.Usage        `json:"usage"`
+	Policy   *policyView         `json:"policy,omitzero"` // of _settings only
 	Messages []TranscriptMessage `json:"messages,omitzero"`
 }
 
@@ -120,7 +121,7 @@ type unknownView struct {
 func (s *State) View() View {
 	v := View{
 		Session: s.sessionView(), Run: s.runView(), Loop: s.loopView(), Usage: s.Usage,
-		Pending: []pendingView{}, Replays: []replayView{}, Unknown: []unknownView{}, Grants: []struct{}{},
+		Pending: []pendingView{}, Replays: []replayView{}, Unknown: []unknownView{}, Grants: s.grantViews(), Policy: s.policyView(),
 	}
 	for i := range s.Calls {
 		c := &s.Calls[i]

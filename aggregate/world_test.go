@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"culm/aggregate/policy"
 	"culm/events"
 )
 
@@ -31,7 +32,7 @@ type world struct {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, state: &State{}, read: &State{}, watch: newWatcher()}
-	w.config.Mode = rapid.SampledFrom([]string{"", "", "", modePlan, modeAcceptEdits}).Draw(t, "mode")
+	w.config.Mode = rapid.SampledFrom([]string{"", "", "", policy.ModePlan, policy.ModeAcceptEdits}).Draw(t, "mode")
 	w.must(SessionCreate{
 		Model: &events.Model{Provider: "p", Model: "m"}, ReadOnly: rapid.IntRange(0, 9).Draw(t, "read only") == 0,
 		EnforcePolicy: rapid.IntRange(0, 9).Draw(t, "policy") == 0,
@@ -137,7 +138,7 @@ func (w *world) store(d events.Data, env Env, digest string) {
 
 // stateOptions compare states whole, unexported parts too.
 var stateOptions = []cmp.Option{
-	cmp.AllowUnexported(State{}, receipt{}),
+	cmp.AllowUnexported(policy.Policy{}, State{}, receipt{}),
 	cmp.Comparer(func(a, b jsontext.Value) bool { return string(a) == string(b) }),
 }
 
