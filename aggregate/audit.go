@@ -72,6 +72,11 @@ type auditor struct {
 	broken bool // the fold has stopped
 	report AuditReport
 	noted  bool // the noted head was met
+	// shift is how much further events lie than they should, because others
+	// were put in (or taken out, then it wraps around).
+	shift  uint64
+	ahead  *link   // an event that stood too early
+	before *passed // what was passed over last
 }
 
 func (a *auditor) find(seq uint64, kind string, err error) {
@@ -85,70 +90,53 @@ func (a *auditor) record(r events.Record) {
 		a.report.First = r.Seq
 	}
 	e, err := events.Decode(r.Payload)
-	if err != nil && !errors.Is(err, events.ErrUnknownEvent) {
+	if err == nil && r.Type != "" && r.Type != e.Type {
+		err = fmt.Errorf("%w: %s is stored under the subject of %s", events.ErrMalformed, e.Type, r.Type)
+	}
+	switch {
+	case errors.Is(err, events.ErrUnknownEvent):
+		a.find(r.Seq, FindingUnknownEvent, err)
+	case err != nil:
 		a.find(r.Seq, FindingMalformed, err)
-		a.skip(r)
+		a.skip(r.Seq, r.Seq-a.shift, r.Payload)
 		return
 	}
+	a.name(&e)
+	a.place(link{e: e, stored: r.Payload, at: r.Seq - a.shift, seq: r.Seq})
+	a.report.Head = a.state.Head
+}
+
+// name takes session and birth from the first event that can be read.
+func (a *auditor) name(e *events.Event) {
 	if a.report.Session == "" {
 		a.report.Session = e.Session
 	}
 	if a.report.Birth == "" {
 		a.report.Birth = e.Birth
 	}
-	if chain := a.state.Head.Check(&e, r.Seq); chain != nil {
-		kind, seq := chainFinding(chain, a.state.Head.Seq, r.Seq)
-		a.find(seq, kind, chain)
+	if h := &a.state.Head; h.Hash != "" && h.Birth == "" { // what came before could not be read
+		h.Birth = e.Birth
 	}
-	switch {
-	case err != nil:
-		a.find(r.Seq, FindingUnknownEvent, err)
-		a.state.Head = a.state.Head.Next(&e, r.Payload)
-	case a.broken:
-		a.state.Head = a.state.Head.Next(&e, r.Payload)
-	default:
-		a.state.apply(&e, r.Payload)
-		if err := a.state.Validate(); err != nil {
-			a.find(r.Seq, FindingInvariant, err)
-		}
-	}
-	a.report.Head = a.state.Head
-	a.note(r)
-}
-
-// skip passes over bytes that are no event: the chain goes on from their hash.
-func (a *auditor) skip(r events.Record) {
-	a.state.Head.Seq, a.state.Head.Hash = r.Seq, events.Hash(r.Payload)
 }
 
 // note compares with the head that was noted down.
-func (a *auditor) note(r events.Record) {
-	if a.opts.Head.Seq != r.Seq {
+func (a *auditor) note(h events.Head) {
+	if a.opts.Head.Seq != h.Seq || h.Seq == 0 || a.noted {
 		return
 	}
 	a.noted = true
-	if a.opts.Head.Hash != "" && a.opts.Head.Hash != a.state.Head.Hash {
-		a.find(r.Seq, FindingChanged, fmt.Errorf("event %d is not the one whose hash was noted down", r.Seq))
+	if a.opts.Head.Hash != "" && a.opts.Head.Hash != h.Hash {
+		a.find(h.Seq, FindingChanged, fmt.Errorf("event %d is not the one whose hash was noted down", h.Seq))
 	}
 }
 
 func (a *auditor) end() {
-	if a.opts.Head.Seq > 0 && !a.noted {
-		a.find(a.opts.Head.Seq, FindingCutOff, fmt.Errorf("the log ends at %d; it once reached %d", a.report.Head.Seq, a.opts.Head.Seq))
+	if held := a.ahead; held != nil { // the last event, and those before it are gone
+		a.find(a.state.Head.Seq+1, FindingMissing, fmt.Errorf("event %d follows %d", held.e.Seq, a.state.Head.Seq))
+		a.advance(*held)
 	}
-}
-
-// chainFinding says what kind of damage a chain fault is, and at which event.
-func chainFinding(err error, head, at uint64) (kind string, seq uint64) {
-	switch {
-	case errors.Is(err, events.ErrGap):
-		return FindingMissing, head + 1
-	case errors.Is(err, events.ErrDoubled):
-		return FindingDoubled, at
-	case errors.Is(err, events.ErrHash):
-		return FindingChanged, head
-	case errors.Is(err, events.ErrBirth):
-		return FindingForeign, at
+	if last := a.state.Head.Seq; a.opts.Head.Seq > last {
+		a.find(last+1, FindingCutOff, fmt.Errorf("the log ends at %d; it once reached %d", last, a.opts.Head.Seq))
 	}
-	return FindingOutOfOrder, at
+	a.report.Head = a.state.Head
 }
