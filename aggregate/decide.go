@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"culm/aggregate/policy"
+	"culm/aggregate/routing"
 	"culm/events"
 )
 
@@ -28,10 +29,9 @@ type Config struct {
 	// QuestionTTL is how long a parked call waits before it expires, 0 for ever.
 	QuestionTTL time.Duration
 	Digest      string // hex SHA-256 of the configuration
-	// Providers are the enabled provider instances that the configuration
-	// lists; nil if it lists none, and what runners hold decides.
-	Providers []string
-	LeaseMS   int64
+	// Routing is what the configuration says of providers, models and gold.
+	Routing routing.Config
+	LeaseMS int64
 }
 
 // expiry is when an item parked now expires; zero for never.

@@ -1,8 +1,7 @@
 package aggregate
 
 import (
-	"github.com/go-json-experiment/json"
-
+	"culm/aggregate/routing"
 	"culm/events"
 )
 
@@ -42,7 +41,7 @@ func decideRequest(s *State, c RunRequest, env Env) (Decision, *Rejection) {
 		return refuse(callsWait(s))
 	}
 	if loop != nil {
-		if r := s.checkLoopStart(c, loop); r != nil {
+		if r := s.checkLoopStart(c, loop, env); r != nil {
 			return refuse(r)
 		}
 	} else if c.Prompt == nil && !s.workPending() {
@@ -137,11 +136,11 @@ func loopRequest(s *State, c RunRequest) (*events.LoopRequest, *Rejection) {
 func (s *State) lastIsPerson() bool { return s.Last.Role == roleUser && s.Last.Origin == originPerson }
 
 // checkLoopStart is the rest of T1.
-func (s *State) checkLoopStart(c RunRequest, loop *events.LoopRequest) *Rejection {
+func (s *State) checkLoopStart(c RunRequest, loop *events.LoopRequest, env Env) *Rejection {
 	if l := s.Loop; l != nil && l.Status == events.StatusPaused {
 		return reject(CodeOwnershipNotCurrent, "a paused loop is there; run.resume takes it up, loop.stop before it ends it")
 	}
-	if goldEnabled(s.Session.Gold) {
+	if routing.ResolveGold(s.Session.Gold, env.Config.Routing.Gold, nil).Enabled {
 		return goldConflict()
 	}
 	if c.Prompt == nil && (!s.lastIsPerson() || s.Last.Content != loop.Objective) {
@@ -152,14 +151,6 @@ func (s *State) checkLoopStart(c RunRequest, loop *events.LoopRequest) *Rejectio
 
 func goldConflict() *Rejection {
 	return reject(CodeGoldConflict, "the session's gold configuration is enabled; a counted loop cannot run with it")
-}
-
-// goldEnabled reads the one field of the gold configuration that matters here.
-func goldEnabled(gold []byte) bool {
-	var g struct {
-		Enabled bool `json:"enabled"`
-	}
-	return len(gold) > 0 && json.Unmarshal(gold, &g) == nil && g.Enabled
 }
 
 // workPending says that the session owes something without a new message: a

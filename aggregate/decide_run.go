@@ -1,8 +1,9 @@
 package aggregate
 
 import (
-	"slices"
+	"errors"
 
+	"culm/aggregate/routing"
 	"culm/events"
 )
 
@@ -34,35 +35,33 @@ func decideClaim(s *State, c RunClaim, env Env) (Decision, *Rejection) {
 		return refuse(reject(CodeNoSuchRun, "no run %.64q is requested", c.RunID))
 	case run.Status != runRequested:
 		return refuse(reject(CodeAlreadyClaimed, "the run is %s under %s", run.Status, run.Runner).with("runner", run.Runner))
-	case run.LoopRequest != nil && goldEnabled(s.Session.Gold):
+	}
+	plan, err := env.Config.Routing.Plan(routing.Claim{Session: s.Session.Settings, Held: c.Providers})
+	if err != nil {
+		return s.notRouted(run, err, env)
+	}
+	if run.LoopRequest != nil && plan.Gold.Enabled {
 		return refuse(goldConflict())
 	}
-	roster := events.Roster{}
-	if m := s.Session.Model; m != nil {
-		if list := env.Config.Providers; list != nil && !slices.Contains(list, m.Provider) {
-			r := reject(CodeProviderUnavailable, "the configuration has no enabled provider %.64q", m.Provider).with("provider", m.Provider)
-			return refuseWith(s.refusedRun(run, r.Code, r.Message, env), r)
-		}
-		if c.Providers != nil && !slices.Contains(c.Providers, m.Provider) {
-			return refuse(reject(CodeProviderNotHeld, "the session's provider %.64q is not among those of the runner", m.Provider).with("provider", m.Provider))
-		}
-		roster.Primary = events.RosterModel{Provider: m.Provider, Model: m.Model, Type: m.Provider}
-	}
-	e := events.RunStarted{
-		RunID: run.ID, Runner: c.Runner, Cause: run.Cause, Roster: roster, Reasoning: reasoning(s.Session.ReasoningEffort),
+	return appendEvent(events.RunStarted{
+		RunID: run.ID, Runner: c.Runner, Cause: run.Cause, Roster: plan.Roster, Reasoning: plan.Reasoning, Gold: plan.Gold.Event(),
 		ConfigDigest: env.Config.Digest, Replays: uint32(s.replays()), Loop: s.claimLoop(run, env), //nolint:gosec // at most maxCallsPerRound
-	}
-	if len(s.Session.Gold) > 0 {
-		e.Gold = &events.Gold{Enabled: goldEnabled(s.Session.Gold), Source: "session"}
-	}
-	return appendEvent(e)
+	})
 }
 
-func reasoning(effort string) events.Reasoning {
-	if effort == "" {
-		return events.Reasoning{Source: "none"}
+// notRouted refuses a claim whose provider cannot be resolved: for good, with
+// the fact, where the configuration says so, else only to this runner
+// (docs/routing.md).
+func (s *State) notRouted(run *Run, err error, env Env) (Decision, *Rejection) {
+	var no *routing.Error
+	if !errors.As(err, &no) {
+		return refuse(reject(CodeProviderUnavailable, "%v", err))
 	}
-	return events.Reasoning{Effort: effort, Source: "session"}
+	r := reject(no.Code, "%s", no.Message).with("reason", string(no.Reason)).with("provider", no.Asked)
+	if no.Code == routing.CodeNotHeld {
+		return refuse(r)
+	}
+	return refuseWith(s.refusedRun(run, r.Code, r.Message, env), r)
 }
 
 // claimLoop is the loop that the claimed run executes: a new one, a paused one

@@ -110,6 +110,9 @@ func evolveStarted(s *State, e *events.Event, d events.RunStarted) {
 	}
 	s.Run.ID, s.Run.Cause, s.Run.Status = d.RunID, d.Cause, runLive
 	s.Run.Runner, s.Run.Fence, s.Run.Primary = d.Runner, e.Seq, d.Roster.Primary
+	if m := d.Roster.Primary; s.Session.Model != nil && m.Provider != "" && m.Model != "" {
+		s.Session.Model = &events.Model{Provider: m.Provider, Model: m.Model} // as it was resolved
+	}
 	l := d.Loop
 	if l == nil {
 		return

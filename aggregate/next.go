@@ -1,6 +1,9 @@
 package aggregate
 
-import "culm/events"
+import (
+	"culm/aggregate/routing"
+	"culm/events"
+)
 
 // Next says what the outside owes the session. It is pure: recovery after a
 // crash is folding the log and asking Next again.
@@ -21,7 +24,7 @@ func Next(s *State) Step {
 	st.Cancelled, st.InLoop, st.Stopping = run.CancelRequested, l != nil && l.Status.Live(), l != nil && l.StopRequested
 	switch run.Status {
 	case runRequested:
-		if run.LoopRequest == nil || !goldEnabled(s.Session.Gold) {
+		if run.LoopRequest == nil || !routing.ResolveGold(s.Session.Gold, nil, nil).Enabled {
 			st.Kind = StepClaim
 		}
 	case runSuspended:

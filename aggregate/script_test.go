@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/go-json-experiment/json"
 
+	"culm/aggregate/routing"
 	"culm/events"
 )
 
@@ -122,7 +123,10 @@ func (s *script) configure(t *testing.T, d *datadriven.TestData) {
 		case "mode":
 			s.b.config.Mode = a.Vals[0]
 		case "providers":
-			s.b.config.Providers = append([]string{}, a.Vals...)
+			s.b.config.Routing = routing.Config{}
+			for _, id := range a.Vals {
+				s.b.config.Routing.Instances = append(s.b.config.Routing.Instances, routing.Instance{ID: id, Type: routing.TypeRecorded, Enabled: true})
+			}
 		default:
 			t.Fatalf("no setting %q", a.Key)
 		}
