@@ -77,11 +77,17 @@ func serve(ctx context.Context, f *flags, providers []engine.Provider, stdout, s
 	return exitOK
 }
 
-// version is the module's version, or the revision it was built from.
+// release is set by the build (make build).
+var release string
+
+// version is the release, or what the Go tool knows of the build.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "0.1.0"
+		return "0.1.0-dev"
 	}
 	return info.Main.Version
 }

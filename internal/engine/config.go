@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"culm/bus"
+	"culm/internal/config"
 	"culm/provider"
 )
 
@@ -27,26 +28,17 @@ type Config struct {
 	Sync     string        // group, always or none: embedded server only
 	NoRunner bool
 	HTTP     string // address of health; "off" or "" for none
-	// Providers lists the model providers; empty is the built-in sample.
-	Providers []Provider
+	// Rules are what decisions rest on: providers, defaults of the roles,
+	// permissions, gold. Without a provider it is the built-in sample.
+	Rules config.Rules
 	// Live are provider instances that the program brings along, besides those
-	// of Providers; with any, the built-in sample is left out.
+	// of Rules; with any, the built-in sample is left out.
 	Live map[string]provider.Provider
 	// RunnerName is the token of the built-in runner; "" mints one.
 	RunnerName string
 	Sessions   int // sessions that the built-in runner drives at once, default 64
 	Version    string
 	Logger     *slog.Logger
-}
-
-// Provider is one configured model provider.
-type Provider struct {
-	ID      string        `yaml:"id"`
-	Type    string        `yaml:"type"`
-	Enabled *bool         `yaml:"enabled"` // default true
-	Default bool          `yaml:"default"`
-	File    string        `yaml:"file"` // recorded: path of the transcript
-	Pace    time.Duration `yaml:"pace"` // recorded: pause before each streamed piece
 }
 
 // ErrUsage: the configuration is wrong; the process exits with status 2.
@@ -97,7 +89,10 @@ func (c *Config) complete() error {
 	if err := c.checkServer(); err != nil {
 		return err
 	}
-	return checkProviders(c.Providers)
+	if err := c.Rules.Check(); err != nil {
+		return usage("%v", err)
+	}
+	return nil
 }
 
 func (c *Config) checkServer() error {

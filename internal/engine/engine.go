@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -98,7 +96,7 @@ func (e *engine) startHandler(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	snapshot := aggregate.Config{LeaseMS: e.cfg.Lease.Milliseconds(), Digest: e.digest()}
+	snapshot := aggregate.Config{LeaseMS: e.cfg.Lease.Milliseconds(), Digest: e.cfg.Rules.Digest()}
 	e.handler = aggregate.NewHandler(aggregate.Options{
 		Log: e.sessions, Leases: leases, Barrier: e.barrier, Logger: e.log,
 		Config: func() aggregate.Config { return snapshot }, Headroom: bus.CheckDescriptors,
@@ -110,16 +108,6 @@ func (e *engine) startHandler(ctx context.Context) error {
 
 // replyMargin is what an answer may need besides its content, in bytes.
 const replyMargin = 8 << 10
-
-// digest identifies the configuration that decisions rest on.
-func (e *engine) digest() string {
-	h := sha256.New()
-	fmt.Fprintf(h, "prefix %s\nlease %s\n", e.cfg.Prefix, e.cfg.Lease)
-	for _, p := range e.cfg.Providers {
-		fmt.Fprintf(h, "provider %q %q %t %q\n", p.ID, p.Type, p.Enabled == nil || *p.Enabled, p.File)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
 
 func (e *engine) startFrontDoor(ctx context.Context) error {
 	var err error
@@ -182,12 +170,15 @@ func (e *engine) startRunner(ctx context.Context, g *errgroup.Group) error {
 		g.Go(func() error { return e.sweeps(ctx, nil) })
 		return nil
 	}
-	in, err := openProviders(e.cfg.Providers, e.cfg.Live)
+	in, err := openProviders(e.cfg.Rules.Providers, e.cfg.Live)
 	if err != nil {
 		return err
 	}
 	rc := e.runnerConfig(in, w.names)
 	e.log.Info("runner", "providers", in.registry.IDs())
+	if len(in.elsewhere) > 0 {
+		e.log.Warn("this engine has no client for the types of these providers: their sessions wait for a runner elsewhere", "providers", in.elsewhere)
+	}
 	if err := e.startHandBack(ctx, &rc); err != nil {
 		return err
 	}

@@ -5,8 +5,9 @@ import (
 	"context"
 	"fmt"
 
-	"culm/bus"
+	"culm/aggregate/routing"
 	"culm/examples"
+	"culm/internal/config"
 	"culm/provider"
 	"culm/provider/recorded"
 	"culm/provider/transcript"
@@ -14,40 +15,22 @@ import (
 	toolrecorded "culm/tool/recorded"
 )
 
-// TypeRecorded is the provider that plays a recorded session.
-const TypeRecorded = "recorded"
-
 // SampleProvider is the provider of an engine that was configured none.
 const SampleProvider = "sample"
-
-func checkProviders(list []Provider) error {
-	seen := map[string]bool{}
-	for _, p := range list {
-		switch {
-		case !bus.ValidToken(p.ID):
-			return usage("providers: id %q is no token", p.ID)
-		case seen[p.ID]:
-			return usage("providers: id %q is listed twice", p.ID)
-		case p.Type != TypeRecorded:
-			return usage("providers: %s has type %q; %s is served", p.ID, p.Type, TypeRecorded)
-		case p.File == "":
-			return usage("providers: %s names no file to play", p.ID)
-		}
-		seen[p.ID] = true
-	}
-	return nil
-}
 
 // instances are the live providers and the tools that belong to them.
 type instances struct {
 	registry provider.Registry
 	tools    recordings
 	first    string // serves sessions that name no provider
+	// elsewhere are the enabled instances that this process has no client for:
+	// their sessions wait for another runner.
+	elsewhere []string
 }
 
 // openProviders reads what the configuration lists; without a list it is the
 // sample that ships with the engine.
-func openProviders(list []Provider, live map[string]provider.Provider) (*instances, error) {
+func openProviders(list []config.Provider, live map[string]provider.Provider) (*instances, error) {
 	in := &instances{tools: recordings{}}
 	for id, p := range live {
 		if err := in.registry.Add(id, p); err != nil {
@@ -59,10 +42,14 @@ func openProviders(list []Provider, live map[string]provider.Provider) (*instanc
 		if err != nil {
 			return nil, fmt.Errorf("sample recording: %w", err)
 		}
-		return in, in.add(Provider{ID: SampleProvider}, r)
+		return in, in.add(config.Provider{ID: SampleProvider}, r)
 	}
 	for _, p := range list {
-		if p.Enabled != nil && !*p.Enabled {
+		if !p.Enabled {
+			continue
+		}
+		if p.Type != routing.TypeRecorded {
+			in.elsewhere = append(in.elsewhere, p.ID)
 			continue
 		}
 		r, err := transcript.Open(p.File, transcript.Limits{})
@@ -76,7 +63,7 @@ func openProviders(list []Provider, live map[string]provider.Provider) (*instanc
 	return in, nil
 }
 
-func (in *instances) add(p Provider, r *transcript.Recording) error {
+func (in *instances) add(p config.Provider, r *transcript.Recording) error {
 	if in.first == "" || p.Default {
 		in.first = p.ID
 	}
@@ -88,8 +75,8 @@ func (in *instances) add(p Provider, r *transcript.Recording) error {
 // belongs to the recording of the provider that asked for it.
 type recordings map[string]*toolrecorded.Tools
 
-// Describe goes by the name of the tool alone.
-func (recordings) Describe(c tool.Call) tool.Access { return tool.AccessByName(c.Name) }
+// Describe goes by name and arguments; tools that only ask become questions.
+func (recordings) Describe(c tool.Call) tool.Access { return tool.Describe(c.Name, c.Arguments) }
 
 // Execute answers from the recording that holds the call.
 func (rs recordings) Execute(ctx context.Context, c tool.Call, output func(string)) tool.Result {

@@ -59,7 +59,7 @@ func (e *engine) embeddedBarrier() error {
 func (e *engine) connect(ctx context.Context) error {
 	nc, err := nats.Connect(e.cfg.NATS, bus.EngineConnOptions()...)
 	if err != nil {
-		return fmt.Errorf("connect to %s: %w", redacted(e.cfg.NATS), err)
+		return fmt.Errorf("connect to %s, as --nats or CULM_NATS says: %w; without it the engine embeds a server", redacted(e.cfg.NATS), err)
 	}
 	e.nc = nc
 	e.onStop(func(context.Context) error { nc.Close(); return nil })
