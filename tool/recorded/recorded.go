@@ -49,10 +49,14 @@ func textKey(name, arguments string) string { return fmt.Sprintf("%q %s", name, 
 
 func idKey(id, name, arguments string) string { return fmt.Sprintf("%q %q %s", id, name, arguments) }
 
-// Describe goes by the name of the tool, and asks as Options.Ask says.
+// Describe goes by name and arguments of the call. Options.Ask, if set, says
+// alone what is asked.
 func (t *Tools) Describe(c tool.Call) tool.Access {
-	a := tool.AccessByName(c.Name)
-	if t.options.Ask != nil && !c.Replay {
+	a := tool.Describe(c.Name, c.Arguments)
+	switch {
+	case c.Replay:
+		a.Ask = nil
+	case t.options.Ask != nil:
 		a.Ask = t.options.Ask(c)
 	}
 	return a
