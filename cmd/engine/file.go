@@ -1,40 +1,18 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
-	"github.com/goccy/go-yaml"
 
-	"culm/internal/engine"
+	"culm/internal/config"
 )
 
-// settings is the configuration file: flags by their names, and what has no flag.
+// settings is the configuration file as kong sees it: flags by their names.
 type settings struct {
-	values    map[string]any
-	Providers []engine.Provider
-}
-
-// file is the shape of the YAML; names that are not listed are refused.
-type file struct {
-	NATS        *string           `yaml:"nats"`
-	Listen      *string           `yaml:"listen"`
-	Data        *string           `yaml:"data"`
-	Sync        *string           `yaml:"sync"`
-	Prefix      *string           `yaml:"prefix"`
-	Lease       *string           `yaml:"lease"`
-	Replicas    *int              `yaml:"replicas"`
-	Layout      *string           `yaml:"layout"`
-	NoRunner    *bool             `yaml:"no-runner"`
-	NoProjector *bool             `yaml:"no-projector"`
-	HTTP        *string           `yaml:"http"`
-	Sessions    *int              `yaml:"sessions"`
-	LogLevel    *string           `yaml:"log-level"`
-	Providers   []engine.Provider `yaml:"providers"`
+	path string // "" without a file
+	*config.File
 }
 
 // findConfig reads the file that --config or CULM_CONFIG names, before the
@@ -49,46 +27,13 @@ func findConfig(args []string) (*settings, error) {
 		}
 	}
 	if path == "" {
-		return &settings{}, nil
+		return &settings{File: &config.File{}}, nil
 	}
-	f, err := os.Open(path)
+	f, err := config.Load(path)
 	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
+		return nil, err
 	}
-	defer func() { _ = f.Close() }()
-	s, err := readConfig(f)
-	if err != nil {
-		return nil, fmt.Errorf("--config %s: %w", path, err)
-	}
-	return s, nil
-}
-
-func readConfig(r io.Reader) (*settings, error) {
-	var f file
-	if err := yaml.NewDecoder(r, yaml.Strict()).Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s", yaml.FormatError(err, false, true))
-	}
-	s := &settings{values: map[string]any{}, Providers: f.Providers}
-	put(s, "nats", f.NATS)
-	put(s, "listen", f.Listen)
-	put(s, "data", f.Data)
-	put(s, "sync", f.Sync)
-	put(s, "prefix", f.Prefix)
-	put(s, "lease", f.Lease)
-	put(s, "replicas", f.Replicas)
-	put(s, "layout", f.Layout)
-	put(s, "no-runner", f.NoRunner)
-	put(s, "no-projector", f.NoProjector)
-	put(s, "http", f.HTTP)
-	put(s, "sessions", f.Sessions)
-	put(s, "log-level", f.LogLevel)
-	return s, nil
-}
-
-func put[T any](s *settings, name string, v *T) {
-	if v != nil {
-		s.values[name] = *v
-	}
+	return &settings{path, f}, nil
 }
 
 // Validate implements kong.Resolver.
@@ -102,9 +47,9 @@ func (s *settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 			return nil, nil //nolint:nilnil // kong: no value here
 		}
 	}
-	v, ok := s.values[flag.Name]
+	v, ok := s.Settings[flag.Name]
 	if !ok {
 		return nil, nil //nolint:nilnil // kong: no value here
 	}
-	return fmt.Sprint(v), nil
+	return v, nil
 }

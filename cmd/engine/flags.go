@@ -6,6 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"culm/internal/config"
 	"culm/internal/engine"
 )
 
@@ -35,7 +36,8 @@ type flags struct {
 	HTTP        string        `name:"http" env:"CULM_HTTP" default:"127.0.0.1:8280" placeholder:"ADDR" help:"Address of /healthz and /readyz, off for none (${default})."`
 	Sessions    int           `env:"CULM_SESSIONS" default:"64" placeholder:"N" help:"Sessions that the built-in runner drives at once (${default})."`
 	LogLevel    slog.Level    `env:"CULM_LOG_LEVEL" default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`
-	Config      string        `env:"CULM_CONFIG" placeholder:"FILE" help:"YAML file with these settings and the list of providers."`
+	Config      string        `env:"CULM_CONFIG" placeholder:"FILE" help:"YAML file with these settings, providers, permissions and more."`
+	CheckConfig bool          `name:"check-config" help:"Check the configuration, print which provider each name and role gets, and exit: 0 it is good, 2 it is not."`
 	Version     bool          `help:"Print the version and exit."`
 
 	helped bool
@@ -49,9 +51,9 @@ func (f *flags) BeforeReset(k *kong.Kong, ctx *kong.Context) error {
 	return nil
 }
 
-func (f *flags) config(providers []engine.Provider, log *slog.Logger) engine.Config {
+func (f *flags) config(rules config.Rules, log *slog.Logger) engine.Config {
 	return engine.Config{
 		NATS: f.NATS, Listen: f.Listen, Data: f.Data, Prefix: f.Prefix, Lease: f.Lease, Replicas: f.Replicas, Layout: f.Layout,
-		Sync: f.Sync, NoRunner: f.NoRunner, HTTP: f.HTTP, Sessions: f.Sessions, Providers: providers, Version: version(), Logger: log,
+		Sync: f.Sync, NoRunner: f.NoRunner, HTTP: f.HTTP, Sessions: f.Sessions, Rules: rules, Version: version(), Logger: log,
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"culm/internal/config"
 	"culm/internal/engine"
 )
 
@@ -60,12 +61,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return exitOK
 	}
-	return serve(ctx, &f, file.Providers, stdout, stderr)
+	if f.CheckConfig {
+		return checkConfig(file, f.config(file.Rules, nil), stdout, stderr)
+	}
+	return serve(ctx, &f, file.Rules, stdout, stderr)
 }
 
-func serve(ctx context.Context, f *flags, providers []engine.Provider, stdout, stderr io.Writer) int {
+func serve(ctx context.Context, f *flags, rules config.Rules, stdout, stderr io.Writer) int {
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: f.LogLevel}))
-	err := engine.Run(ctx, f.config(providers, log), stdout)
+	err := engine.Run(ctx, f.config(rules, log), stdout)
 	switch {
 	case errors.Is(err, engine.ErrUsage):
 		fmt.Fprintf(stderr, "engine: %v\nengine: try --help\n", err)

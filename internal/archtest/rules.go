@@ -17,7 +17,7 @@ type layer struct {
 }
 
 // all is every layer but the commands, which nobody imports.
-var all = []string{"events", "aggregate", "bus", "provider", "tool", "runner", "projection", "examples", "internal/show", "internal/engine"}
+var all = []string{"events", "aggregate", "bus", "provider", "tool", "runner", "projection", "examples", "internal/show", "internal/config", "internal/engine"}
 
 // layers is the import picture, from the core outwards. Folders of internal
 // that are not named here are help for tests and imported by tests only.
@@ -31,6 +31,7 @@ var layers = []layer{
 	{"projection", []string{"events", "aggregate"}},
 	{"examples", nil},
 	{"internal/show", []string{"events"}},
+	{"internal/config", []string{"events", "aggregate"}},
 	{"internal/engine", all},
 	{"cmd", all},
 }

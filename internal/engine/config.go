@@ -54,6 +54,10 @@ const (
 	defaultLease = 15 * time.Second
 )
 
+// Check says whether Run would start with c, as far as that can be said without
+// starting anything. Its errors wrap ErrUsage.
+func (c Config) Check() error { return c.complete() }
+
 // complete fills in defaults and checks everything that can be checked before
 // anything is started.
 func (c *Config) complete() error {
