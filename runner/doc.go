@@ -10,7 +10,8 @@
 //		claim   run.claim; somebody else was first: leave it
 //		admit   round.start
 //		model   Generate, then round.finish (which admits the next iteration)
-//		tools   for each call tool.start, Execute, tool.finish
+//		tools   tool.park for questions; for each other call tool.authorize, and
+//		        if that allows it tool.start, Execute, tool.finish
 //		replay  replay.start, Execute what it handed out, tool.finish
 //		finish  run.finish
 //		wait, nothing: let go until somebody wakes the session
@@ -27,5 +28,7 @@
 //     result is thrown away.
 //  4. When its context ends, calls under way get [Config].Grace to end and be
 //     reported; then they are left as they are. The run is not cancelled.
-//  5. Refusals end in run.finish or in letting go, never in a busy loop.
+//  5. No call runs that the policy did not allow or a person did not approve,
+//     and an approved one only with the bytes that were approved.
+//  6. Refusals end in run.finish or in letting go, never in a busy loop.
 package runner

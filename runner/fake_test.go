@@ -43,8 +43,9 @@ type fake struct {
 
 type fakeCall struct {
 	aggregate.StepCall
-	status string // open, started, parked, decided, settled
-	replay bool
+	status  string // open, started, parked, decided, settled
+	replay  bool
+	allowed string // what tool.authorize allowed: permission type and resource
 }
 
 // body is the union of what commands carry.
@@ -274,15 +275,15 @@ func (f *fake) callCommand(name string, b body) (any, string, string) {
 			return nil, "", "call_not_open"
 		case f.planMode && b.Mutating:
 			return nil, "", "plan_mode"
-		case f.enforce[c.Name] != "":
+		case c.allowed == "":
 			return nil, "", "not_authorized"
 		}
 		c.status = "started"
 		return nil, c.ID, ""
 	case "tool.authorize":
-		return f.authorize(c)
+		return f.authorize(c, b)
 	case "tool.finish":
-		if c.status != "started" {
+		if c.status != "started" && (c.status != "open" || b.Success) {
 			return nil, "", "call_not_open"
 		}
 		c.status = "settled"
@@ -297,18 +298,30 @@ func (f *fake) callCommand(name string, b body) (any, string, string) {
 	return nil, "", "unknown_command"
 }
 
-func (f *fake) authorize(c *fakeCall) (any, string, string) {
-	decision := f.enforce[c.Name]
-	if f.planMode {
-		decision = "deny"
+// authorize judges by the name of the tool. A call that nothing was set up for
+// is allowed without a line in the log, for tests that are about other things.
+func (f *fake) authorize(c *fakeCall, b body) (any, string, string) {
+	switch {
+	case f.cancel:
+		return nil, "", "cancel_requested"
+	case c.status != "open":
+		return nil, "", "call_not_open"
+	}
+	decision, set := f.enforce[c.Name]
+	if f.planMode && b.Risk != "low" {
+		decision, set = "deny", true
 	}
 	switch decision {
-	case "allow":
-		delete(f.enforce, c.Name)
 	case "deny":
 		c.status = "settled"
 	case "ask":
 		c.status = "parked"
+	default:
+		decision = "allow"
+		c.allowed = b.Permission + " " + b.Resource
+	}
+	if !set {
+		return m{"decision": decision}, "", ""
 	}
 	return m{"decision": decision}, c.ID + " " + decision, ""
 }

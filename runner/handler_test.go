@@ -15,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"culm/aggregate"
+	"culm/aggregate/policy"
 	"culm/events"
 	"culm/provider"
 	"culm/provider/recorded"
@@ -142,7 +143,7 @@ func TestRules_LoopPlaysTheExample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, stop := startRuled(t, recorded.New(rec, recorded.Options{}), recordedtool.New(rec, recordedtool.Options{}))
 		defer stop()
-		r.do(t, "session.create", m{"model": m{"provider": "p", "model": "sample-1"}})
+		r.do(t, "session.create", m{"mode": "auto", "model": m{"provider": "p", "model": "sample-1"}})
 		r.do(t, "run.request", m{"prompt": rec.Prompts[0].Text, "loop": m{"max_iterations": 3, "max_total_rounds": 20}})
 		time.Sleep(time.Minute)
 		counts := map[string]int{}
@@ -152,7 +153,7 @@ func TestRules_LoopPlaysTheExample(t *testing.T) {
 		}
 		want := map[string]int{
 			"session.created": 1, "run.requested": 1, "run.started": 1, "round.started": 8, "round.finished": 10,
-			"tool.started": 10, "tool.finished": 10, "run.finished": 1,
+			"tool.authorized": 10, "tool.started": 10, "tool.finished": 10, "run.finished": 1,
 		}
 		if diff := gocmp.Diff(want, counts); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
@@ -177,7 +178,7 @@ func TestRules_EveryRecordingPlaysToAnEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r, stop := startRuled(t, recorded.New(rec, recorded.Options{Pace: time.Millisecond}), recordedtool.New(rec, recordedtool.Options{}))
 			defer stop()
-			r.do(t, "session.create", m{})
+			r.do(t, "session.create", m{"mode": "auto", "no_human_approver": true})
 			r.do(t, "run.request", m{"prompt": "P", "loop": m{"max_iterations": 3, "max_total_rounds": 60}})
 			time.Sleep(time.Hour)
 			counts := map[string]int{}
@@ -216,6 +217,7 @@ func TestRules_ApprovedCallIsReplayedOnce(t *testing.T) {
 		r, stop := startRuled(t, says("call a=Read b=Write", "end"), tools{
 			ask: map[string]*tool.Question{"Write": {Text: "Write?", Approval: true}},
 			execute: func(_ context.Context, c tool.Call, _ func(string)) tool.Result {
+				time.Sleep(time.Second)
 				ran[fmt.Sprint(c.ID, " ", c.Replay)]++ // one at a time: the other call waits
 				return tool.Result{Success: true, Content: "done"}
 			},
@@ -227,7 +229,8 @@ func TestRules_ApprovedCallIsReplayedOnce(t *testing.T) {
 		r.do(t, "approval.decide", m{"tool_call_id": "b", "generation": r.generation(t), "decision": "allow_once"})
 		time.Sleep(time.Minute)
 		want := []string{
-			"session.created", "run.requested", "run.started", "round.started", "round.finished", "tool.parked", "tool.started", "tool.finished",
+			"session.created", "run.requested", "run.started", "round.started", "round.finished",
+			"tool.authorized", "tool.started", "tool.parked", "tool.finished",
 			"approval.decided", "run.started", "replay.started", "replay.finished", "round.started", "round.finished", "run.finished",
 		}
 		if diff := gocmp.Diff(want, r.types(t)); diff != "" {
@@ -265,8 +268,8 @@ func TestRules_AgreeWithToolsOnWhatMayRunInPlanMode(t *testing.T) {
 		"notify", "EnterPlanMode", "ExitPlanMode", "request_permissions", "session_note", "session_history", "session_inspector", "recall",
 		"memory_note", "archive_context", "compact_context", "Write", "Edit", "Bash", "Task", "", "get_file_info", "Reader",
 	} {
-		if tool.Mutates(name) == aggregate.PlanAllowed(name) {
-			t.Errorf("%q: mutating %v, allowed in plan mode %v", name, tool.Mutates(name), aggregate.PlanAllowed(name))
+		if tool.Mutates(name) == policy.PlanAllowed(name) {
+			t.Errorf("%q: mutating %v, allowed in plan mode %v", name, tool.Mutates(name), policy.PlanAllowed(name))
 		}
 	}
 }

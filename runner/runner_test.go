@@ -50,10 +50,14 @@ func says(texts ...string) model {
 type tools struct {
 	execute func(ctx context.Context, c tool.Call, output func(string)) tool.Result
 	ask     map[string]*tool.Question
+	access  map[string]tool.Access
 }
 
 func (t tools) Describe(c tool.Call) tool.Access {
-	a := tool.AccessByName(c.Name)
+	a, ok := t.access[c.Name]
+	if !ok {
+		a = tool.AccessByName(c.Name)
+	}
 	if !c.Replay {
 		a.Ask = t.ask[c.Name]
 	}

@@ -87,7 +87,7 @@ func (s *session) drive(ctx context.Context) {
 // races are the codes that say no more than that Next was a moment too old.
 var races = map[string]bool{
 	aggregate.CodeRoundOpen: true, aggregate.CodeRoundNotOpen: true, aggregate.CodeCallsOpen: true,
-	aggregate.CodeNoSuchCall: true, aggregate.CodeCallNotOpen: true, aggregate.CodeCancelRequested: true,
+	aggregate.CodeNoSuchCall: true, aggregate.CodeCallNotOpen: true, aggregate.CodeCancelRequested: true, aggregate.CodeNotAuthorized: true,
 	codeNotAdmitted: true, codeNoReplay: true,
 }
 

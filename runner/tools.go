@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -9,15 +10,16 @@ import (
 	"culm/tool"
 )
 
-// tools runs the open calls of the last answer: those that a person must be
-// asked about are parked first, the others run side by side.
+// tools settles the open calls of the last answer. Questions are put to a
+// person first; every other call is judged by the policy, and those that it
+// allows run side by side.
 func (s *session) tools(ctx context.Context, step aggregate.Step) error {
 	if len(step.Calls) == 0 {
 		// Started, and not known here any more: it may have happened.
 		s.fail(ctx, codeCallUnresolved, "a call was started and its outcome was lost")
 		return errLetGo
 	}
-	calls, err := s.park(ctx, step.Calls)
+	calls, err := s.ask(ctx, step.Calls)
 	if err != nil || len(calls) == 0 {
 		return err
 	}
@@ -48,44 +50,56 @@ func (s *session) plan(c aggregate.StepCall) planned {
 	return p
 }
 
-// describe falls back to what the name says if the tool panics.
+// describe falls back to what the name says if the tool panics, and wherever
+// the tool says nothing.
 func (s *session) describe(c tool.Call) (a tool.Access) {
+	fallback := tool.AccessByName(c.Name)
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("panic", "run", c.RunID, "call", c.ID, "err", p)
-			a = tool.AccessByName(c.Name)
+			a = fallback
 		}
 	}()
-	return s.r.cfg.Tools.Describe(c)
+	a = s.r.cfg.Tools.Describe(c)
+	a.PermissionType = cmp.Or(a.PermissionType, fallback.PermissionType)
+	a.Resource = cmp.Or(a.Resource, fallback.Resource, "(unnamed tool)")
+	return a
 }
 
-// park asks a person about the calls that want it and returns the others. A
-// call that changes the world does not run beside an open question, whose
-// answer may be about it: it is put to the person too.
-func (s *session) park(ctx context.Context, calls []aggregate.StepCall) ([]planned, error) {
+// ask puts the questions among the calls to a person and returns the other
+// calls. One that changes the world does not run beside an open question,
+// whose answer may be about it: a person is asked about it too.
+func (s *session) ask(ctx context.Context, calls []aggregate.StepCall) ([]planned, error) {
 	all := make([]planned, len(calls))
 	question := false
 	for i, c := range calls {
 		all[i] = s.plan(c)
-		question = question || (all[i].access.Ask != nil && !all[i].access.Ask.Approval)
+		question = question || all[i].isQuestion()
 	}
-	free := all[:0]
+	others := make([]planned, 0, len(all))
 	for _, p := range all {
-		if question && p.access.Ask == nil && p.access.Mutating {
-			p.access.Ask = &tool.Question{Text: "Run " + p.call.Name + "? A question of the same answer is still open.", Approval: true}
-		}
-		if p.access.Ask == nil {
-			free = append(free, p)
+		if !p.isQuestion() {
+			if question && p.access.Ask == nil && p.access.Mutating {
+				p.access.Ask = &tool.Question{Text: "Run " + p.call.Name + "? A question of the same answer is still open.", Approval: true}
+			}
+			others = append(others, p)
 			continue
 		}
 		if ctx.Err() != nil {
 			return nil, errLetGo
 		}
-		if _, err := s.do(ctx, "tool.park", s.parkData(p, *p.access.Ask), nil); err != nil {
+		if err := s.park(ctx, p); err != nil {
 			return nil, err
 		}
 	}
-	return free, nil
+	return others, nil
+}
+
+func (p planned) isQuestion() bool { return p.access.Ask != nil && !p.access.Ask.Approval }
+
+func (s *session) park(ctx context.Context, p planned) error {
+	_, err := s.do(ctx, "tool.park", s.parkData(p, *p.access.Ask), nil)
+	return err
 }
 
 func (s *session) parkData(p planned, q tool.Question) toolParkData {
@@ -99,45 +113,46 @@ func (s *session) parkData(p planned, q tool.Question) toolParkData {
 	return d
 }
 
-// start makes the call's start durable. It returns false if policy has settled
-// or parked the call instead.
+// start has the policy judge the call and, where it may run, makes its start
+// durable. It returns false if the call was settled or waits for a person.
 func (s *session) start(ctx context.Context, p planned) (bool, error) {
-	data := toolStartData{s.hold.runRef, p.call.ID, p.access.Mutating}
-	_, err := s.do(ctx, "tool.start", data, nil)
+	allowed, err := s.authorize(ctx, p)
+	if err != nil || !allowed {
+		return false, err
+	}
+	if p.access.Ask != nil { // policy lets it pass, the tool wants a word of its own
+		return false, s.park(ctx, p)
+	}
+	_, err = s.do(ctx, "tool.start", toolStartData{s.hold.runRef, p.call.ID, p.access.Mutating}, nil)
 	r, isRefusal := refused(err)
 	switch {
 	case !isRefusal:
 		return err == nil, err
 	case r.Code == aggregate.CodeCallNotOpen && r.Tries > 1:
 		return true, nil // nobody else holds the fence: the start whose reply was lost was ours
-	case r.Code != aggregate.CodeNotAuthorized && r.Code != aggregate.CodePlanMode:
-		return false, err
+	case r.Code == aggregate.CodePlanMode:
+		return false, s.notRun(ctx, p, r.Code, "plan mode lets nothing change the world")
 	}
-	allowed, authErr := s.authorize(ctx, p)
-	a, authRefused := refused(authErr)
-	switch {
-	case authRefused && a.Code == aggregate.CodeUnknownCommand:
-		return false, err // no policy to ask: the first refusal stands
-	case authErr != nil:
-		return false, authErr
-	case !allowed:
-		return false, nil
-	case r.Code == aggregate.CodePlanMode: // policy would let it pass, the plan does not
-		return false, err
-	}
-	_, err = s.do(ctx, "tool.start", data, nil)
-	return err == nil, err
+	return false, err
 }
 
 // authorize has the policy of the session judge the call. Denied and parked
-// calls are settled by that.
+// calls are settled by that; so is one that cannot be judged.
 func (s *session) authorize(ctx context.Context, p planned) (allowed bool, err error) {
 	var out authorizeResult
 	_, err = s.do(ctx, "tool.authorize", toolAuthorizeData{
 		runRef: s.hold.runRef, ToolCallID: p.call.ID, PermissionType: p.access.PermissionType, Resource: p.access.Resource,
 		Summary: p.access.Summary, Risk: p.access.Risk, Mutating: p.access.Mutating,
 	}, &out)
+	if r, ok := refused(err); ok && (r.Code == aggregate.CodePayloadTooLarge || r.Code == aggregate.CodeInvalidCommand) {
+		return false, s.notRun(ctx, p, aggregate.CodeNotAuthorized, "the policy could not judge it: "+r.Message)
+	}
 	return out.Decision == "allow", err
+}
+
+// notRun gives the call a failed result without a start: nothing happened.
+func (s *session) notRun(ctx context.Context, p planned, code, why string) error {
+	return s.finishCall(ctx, p.call, outcome{result: tool.Failed(code, p.call.Name+" was not run: "+why), known: true})
 }
 
 // outcome is how the execution of a started call ended.

@@ -146,20 +146,47 @@ func TestRun_ToolTrouble(t *testing.T) {
 	}
 }
 
-func TestRun_PolicyIsAskedWhereTheSessionWantsIt(t *testing.T) {
+func TestRun_PolicyIsAskedBeforeEachCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := requested()
-		f.enforce = map[string]string{"Read": "allow", "Write": "deny", "Bash": "ask"}
-		stop := start(t, f, "r1", says("call a=Read b=Write c=Bash"), nil)
-		synctest.Wait()
+		f.enforce = map[string]string{"Read": "allow", "Write": "deny", "Bash": "ask", "Grep": "allow"}
+		stop := start(t, f, "r1", says("call a=Read b=Write c=Bash d=Grep"), func(c *runner.Config) { c.Tools = tools{execute: slow} })
+		time.Sleep(time.Minute)
 		stop()
 		want(t, f, "round.start 0", `round.finish 0 "" tools`,
-			"tool.start refused not_authorized", "tool.authorize a allow", "tool.start a",
-			"tool.start refused not_authorized", "tool.authorize b deny",
-			"tool.start refused not_authorized", "tool.authorize c ask",
-			`tool.finish a true "Read done"`)
+			"tool.authorize a allow", "tool.start a", "tool.authorize b deny", "tool.authorize c ask", "tool.authorize d allow", "tool.start d",
+			`tool.finish a true "Read done"`, `tool.finish d true "Grep done"`)
 	})
+}
+
+// slow works for a second, so that everything else comes before its result.
+func slow(_ context.Context, c tool.Call, _ func(string)) tool.Result {
+	time.Sleep(time.Second)
+	return tool.Result{Success: true, Content: c.Name + " done"}
+}
+
+// What the policy cannot judge gets a failed result, and the run goes on.
+func TestRun_CallThatCannotBeJudgedDoesNotRun(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"payload_too_large", "invalid_command"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := requested()
+			f.hook = func(_ context.Context, name string, _ body) (*aggregate.Reply, error) {
+				if name == "tool.authorize" {
+					r := no(code)
+					return &r, nil
+				}
+				return nil, nil
+			}
+			stop := start(t, f, "r1", says("call a=Bash", "end"), nil)
+			synctest.Wait()
+			stop()
+			want(t, f, "round.start 0", `round.finish 0 "" tools`,
+				`tool.finish a false "Bash was not run: the policy could not judge it: refused by the fake" not_authorized`,
+				"round.start 1", `round.finish 1 "end" finalize`, "run.finish ok")
+		})
+	}
 }
 
 func TestRun_PlanModeDeniesWhatChangesTheWorld(t *testing.T) {
@@ -167,12 +194,32 @@ func TestRun_PlanModeDeniesWhatChangesTheWorld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := requested()
 		f.planMode = true
-		stop := start(t, f, "r1", says("call a=Write", "call b=Read", "end"), nil)
+		stop := start(t, f, "r1", says("call a=Write", "call b=Read c=Odd", "end"), func(c *runner.Config) {
+			c.Tools = tools{execute: slow, access: map[string]tool.Access{"Odd": {Mutating: true, Risk: "low", PermissionType: "read", Resource: "x"}}}
+		})
+		time.Sleep(time.Minute)
+		stop()
+		want(t, f, "round.start 0", `round.finish 0 "" tools`, "tool.authorize a deny",
+			"round.start 1", `round.finish 1 "" tools`, "tool.start b",
+			"tool.start refused plan_mode", `tool.finish c false "Odd was not run: plan mode lets nothing change the world" plan_mode`,
+			`tool.finish b true "Read done"`,
+			"round.start 2", `round.finish 2 "end" finalize`, "run.finish ok")
+	})
+}
+
+// A tool that wants an approval of its own is asked about after the policy.
+func TestRun_PolicyComesBeforeTheToolsOwnApproval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := requested()
+		f.enforce = map[string]string{"Write": "deny"}
+		stop := start(t, f, "r1", says("call a=Write b=Edit"), func(c *runner.Config) {
+			q := &tool.Question{Text: "Sure?", Approval: true}
+			c.Tools = tools{ask: map[string]*tool.Question{"Write": q, "Edit": q}}
+		})
 		synctest.Wait()
 		stop()
-		want(t, f, "round.start 0", `round.finish 0 "" tools`, "tool.start refused plan_mode", "tool.authorize a deny",
-			"round.start 1", `round.finish 1 "" tools`, "tool.start b", `tool.finish b true "Read done"`,
-			"round.start 2", `round.finish 2 "end" finalize`, "run.finish ok")
+		want(t, f, "round.start 0", `round.finish 0 "" tools`, "tool.authorize a deny", `tool.park b "Sure?" true`)
 	})
 }
 
@@ -186,7 +233,7 @@ func TestRun_OpenQuestionHoldsBackWhatChangesTheWorld(t *testing.T) {
 		synctest.Wait()
 		stop()
 		want(t, f, "round.start 0", `round.finish 0 "" tools`,
-			`tool.park a "Run delete_file? A question of the same answer is still open." true`, `tool.park c "Which?" false`,
+			`tool.park c "Which?" false`, `tool.park a "Run delete_file? A question of the same answer is still open." true`,
 			"tool.start b", `tool.finish b true "Read done"`)
 	})
 }
