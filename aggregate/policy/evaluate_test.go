@@ -249,7 +249,7 @@ func TestEvaluate_ThresholdAgainstRisk(t *testing.T) {
 		}
 		for j, permissionType := range []string{Read, HTTPRequest, BrowserInteraction} {
 			want := Ask
-			if j < i {
+			if j < i || permissionType == Read { // what only reads is never asked about
 				want = Allow
 			}
 			v := Evaluate(Input{Policy: p, Request: Request{Type: permissionType, Resource: "x"}})
@@ -339,5 +339,37 @@ func TestVerdict_EventCarriesStepRuleAndRevision(t *testing.T) {
 	w := world{set: setDenyRule, configured: ModeDefault, requested: ModeDefault, request: Request{Type: WriteFile, Resource: "/a"}}
 	if got, want := Evaluate(w.input(t, map[world]Policy{})).Event(), (events.Verdict{Step: "deny_rule", RuleID: "rule-deny", PolicyRevision: 1}); got != want {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What only reads needs no permission, unless a rule says otherwise.
+func TestEvaluate_ReadingIsNotAskedAbout(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mode     string
+		request  Request
+		decision string
+	}{
+		{"default", Request{Type: Read, Resource: "/etc/x"}, Allow},
+		{"dont_ask", Request{Type: Read, Resource: "/etc/x"}, Allow},
+		{"default", Request{Type: Read, Resource: "/etc/x", Mutating: true}, Ask},
+		{"default", Request{Type: Read, Resource: "/etc/x", Risk: RiskMedium}, Ask},
+		{"dont_ask", Request{Type: Read, Resource: "/etc/x", Risk: RiskMedium}, Deny},
+		{"default", Request{Type: HTTPRequest, Resource: "https://a.example", Risk: RiskLow}, Ask},
+	} {
+		p, err := New(Config{Mode: c.mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := Input{Policy: p, Request: c.request}
+		if v := Evaluate(in); v.Decision != c.decision {
+			t.Errorf("%s %+v: %s (%s)", c.mode, c.request, v.Decision, v.Step)
+		}
+		for effect, want := range map[string]string{EffectDeny: Deny, EffectAlwaysAsk: Ask} {
+			in.Policy = p.Evolve(Rule{RuleID: "r", Effect: effect, Scope: ScopeGlobal, PermissionType: c.request.Type, Matcher: events.Matcher{Kind: ExactResource, Pattern: c.request.Resource}}, 1)
+			if v := Evaluate(in); v.Decision != want {
+				t.Errorf("%s rule, %+v: %s (%s)", effect, c.request, v.Decision, v.Step)
+			}
+		}
 	}
 }

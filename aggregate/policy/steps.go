@@ -146,7 +146,7 @@ func (e *evaluation) bypass(v *Verdict) bool {
 }
 
 func (e *evaluation) dontAsk(v *Verdict) bool {
-	return e.mode == ModeDontAsk && v.deny(ModeDenied, "", "mode dont_ask denies what no rule allows")
+	return e.mode == ModeDontAsk && !e.onlyReads(v) && v.deny(ModeDenied, "", "mode dont_ask denies what no rule allows")
 }
 
 func (e *evaluation) acceptEdits(v *Verdict) bool {
@@ -161,7 +161,16 @@ func (e *evaluation) acceptEdits(v *Verdict) bool {
 		v.allow("", "mode accept_edits allows this command, which only arranges files of the workspace")
 }
 
+// onlyReads holds for a call of low risk that changes nothing: no threshold is
+// low enough to ask about it. Deny rules and always-ask rules reach it.
+func (e *evaluation) onlyReads(v *Verdict) bool {
+	return e.Request.Type == Read && !e.Request.Mutating && v.Risk == RiskLow
+}
+
 func (e *evaluation) below(v *Verdict) bool {
+	if e.onlyReads(v) {
+		return v.allow("", "it only reads")
+	}
 	return RiskLess(v.Risk, e.Policy.threshold()) &&
 		v.allow("", "its risk, "+v.Risk+", is below the threshold, "+e.Policy.threshold())
 }
