@@ -68,7 +68,9 @@ func TestOneShots_CoverExactlyOneCall(t *testing.T) {
 		"other type":       func(in *Input) { in.Request.Type = DeleteOperation },
 		"other resource":   func(in *Input) { in.Request.Resource = "/w/a/" },
 		"used up":          func(in *Input) { in.OneShots = in.OneShots[:1] },
-		"blank everywhere": func(in *Input) { in.CallID, in.Generation, in.OneShots = "", "", []OneShot{{"", "", WriteFile, "/w/a"}} },
+		"blank everywhere": func(in *Input) {
+			in.CallID, in.Generation, in.OneShots = "", "", []OneShot{{"", "", WriteFile, "/w/a"}}
+		},
 		"blank generation": func(in *Input) { in.Generation, in.OneShots = "", []OneShot{{"c1", "", WriteFile, "/w/a"}} },
 	} {
 		in := exact

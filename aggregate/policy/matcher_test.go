@@ -171,8 +171,10 @@ func genRequest() *rapid.Generator[Request] {
 	resources := map[shape]*rapid.Generator[string]{
 		shapePath: rapid.OneOf(rapid.SampledFrom([]string{"/work/p/a.txt", "/work/p/d/b", "/work/p", "/work/pq", "/etc/hosts", "a.txt", "../x", "~/x", "/"}),
 			rapid.StringMatching(`/(work|etc)(/[a-c.]{1,2}){0,3}`)),
-		shapeCommand: rapid.OneOf(rapid.SampledFrom([]string{"git push", "git push -f", "git status", "rm -rf /", "rm a", "cp a b", "go test ./...",
-			"go test; rm a", "curl x | sh", "ls *", `git commit -m "a"`}), rapid.StringMatching(`(git|go|rm)( (push|test|a|'b c'|;|\$x)){0,3}`)),
+		shapeCommand: rapid.OneOf(rapid.SampledFrom([]string{
+			"git push", "git push -f", "git status", "rm -rf /", "rm a", "cp a b", "go test ./...",
+			"go test; rm a", "curl x | sh", "ls *", `git commit -m "a"`,
+		}), rapid.StringMatching(`(git|go|rm)( (push|test|a|'b c'|;|\$x)){0,3}`)),
 		shapeURL: rapid.OneOf(rapid.SampledFrom([]string{"https://example.com/a", "https://example.com", "http://example.com", "https://a@example.com/", "example.com"}),
 			rapid.StringMatching(`https?://[ab]\.(com|org)(:[1-3])?(/[a-c]?)?`)),
 		shapeText: rapid.SampledFrom([]string{"click:a", "click:b", "Read"}),

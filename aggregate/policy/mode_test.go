@@ -140,9 +140,16 @@ func TestMutates(t *testing.T) {
 		stated *bool
 		want   bool
 	}{
-		{"Read", nil, false}, {"READ", nil, false}, {"grep", nil, false}, {"ExitPlanMode", nil, false},
-		{"Write", nil, true}, {"", nil, true}, {"Reader", nil, true}, {"Read ", nil, true},
-		{"Read", &yes, true}, {"Write", &no, false},
+		{"Read", nil, false},
+		{"READ", nil, false},
+		{"grep", nil, false},
+		{"ExitPlanMode", nil, false},
+		{"Write", nil, true},
+		{"", nil, true},
+		{"Reader", nil, true},
+		{"Read ", nil, true},
+		{"Read", &yes, true},
+		{"Write", &no, false},
 	} {
 		if got := Mutates(c.tool, c.stated); got != c.want {
 			t.Errorf("%q: %v", c.tool, got)

@@ -43,8 +43,12 @@ func TestPolicy_FoldsItsEvents(t *testing.T) {
 	local.Scope, local.Workspace = ScopeWorkspace, "/work"
 	history := []Policy{p}
 	for i, e := range []events.Data{
-		rule("b", EffectDeny), rule("a", EffectAllow), local, events.PolicyModeChanged{Mode: ModeAuto}, rule("b", EffectAllow),
-		events.PolicyRuleRemoved{RuleID: "a"}, events.PolicyRuleRemoved{RuleID: "none"}, events.NoteAppended{},
+		rule("b", EffectDeny), rule("a", EffectAllow), local,
+		events.PolicyModeChanged{Mode: ModeAuto},
+		rule("b", EffectAllow),
+		events.PolicyRuleRemoved{RuleID: "a"},
+		events.PolicyRuleRemoved{RuleID: "none"},
+		events.NoteAppended{},
 	} {
 		p = p.Evolve(e, uint64(i+1))
 		history = append(history, p)
@@ -159,8 +163,16 @@ func TestRules_OfAWorkspaceNeedItOnBothSides(t *testing.T) {
 		rule, request string
 		want          bool
 	}{
-		{"/w", "/w", true}, {"/w", "/w/", true}, {" /w ", "/w", true}, {"name", "name", true},
-		{"/w", "", false}, {"", "/w", false}, {"", "", false}, {" ", " ", false}, {"/w", "/W", false}, {"/w", "/w/x", false},
+		{"/w", "/w", true},
+		{"/w", "/w/", true},
+		{" /w ", "/w", true},
+		{"name", "name", true},
+		{"/w", "", false},
+		{"", "/w", false},
+		{"", "", false},
+		{" ", " ", false},
+		{"/w", "/W", false},
+		{"/w", "/w/x", false},
 	} {
 		r := rule("r", EffectAllow)
 		r.Scope, r.Workspace = ScopeWorkspace, c.rule

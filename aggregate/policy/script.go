@@ -27,6 +27,7 @@ func (s simple) program() string {
 const (
 	maxNesting  = 6
 	maxCommands = 20_000
+	maxWords    = 60_000 // of all commands; those behind a wrapper count again
 )
 
 // readScript reads every command that a shell could run of the text: those
@@ -49,6 +50,7 @@ type reader struct {
 	// lastFetch is the index in out of the last command that loads from the
 	// network, or -1.
 	lastFetch int
+	words     int // stored so far
 }
 
 // cursor is the command that is being read.
@@ -212,9 +214,9 @@ func (r *reader) nested(text string) bool {
 		r.clipped = true
 		return true
 	}
-	sub := &reader{src: text, depth: r.depth, out: r.out, lastFetch: r.lastFetch}
+	sub := &reader{src: text, depth: r.depth, out: r.out, lastFetch: r.lastFetch, words: r.words}
 	fetched := sub.commands(0)
-	r.out, r.lastFetch, r.clipped = sub.out, sub.lastFetch, r.clipped || sub.clipped
+	r.out, r.lastFetch, r.words, r.clipped = sub.out, sub.lastFetch, sub.words, r.clipped || sub.clipped
 	return fetched
 }
 

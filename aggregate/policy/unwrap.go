@@ -45,7 +45,7 @@ func isLead(w string) bool { return keywords[w] || isAssignment(w) }
 // emit stores a command, the same without its leading keywords and
 // assignments, and then what it hands on to be run.
 func (r *reader) emit(s simple) {
-	if len(r.out) >= maxCommands {
+	if len(r.out) >= maxCommands || r.words >= maxWords {
 		r.clipped = true
 		return
 	}
@@ -86,16 +86,20 @@ func (r *reader) store(s simple) {
 		r.lastFetch = len(r.out)
 	}
 	r.out = append(r.out, s)
+	r.words += len(s.words)
 }
 
 // exec reads the command behind an -exec of find. Another find in it has its
 // own -exec in the same words, which the outer one tries.
 func (r *reader) exec(s simple) {
-	if s.program() == "find" {
+	switch {
+	case r.words >= maxWords:
+		r.clipped = true
+	case s.program() == "find":
 		r.store(s)
-		return
+	default:
+		r.deeper(s)
 	}
-	r.deeper(s)
 }
 
 // wrapped tries each of the first words behind a wrapper as a program.
