@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -79,15 +78,13 @@ type RemoteBarrier struct {
 func DialBarrier(ctx context.Context, nc *nats.Conn, subjects Subjects) (events.Barrier, error) {
 	// The name tells even while the engine there has not begun to answer.
 	expects := nc.ConnectedServerName() == serverNamePrefix+string(SyncGroup)
-	ask := remoteSync{req: nc, subject: barrierSubject(subjects)}
+	ask := &remoteSync{req: nc, subject: barrierSubject(subjects)}
 	for {
 		boot, err := ask.once(ctx)
 		switch {
 		case err == nil:
-			lasting, cancel := context.WithCancel(context.Background())
-			ask.boot.Store(&boot)
-			ask.ctx = lasting
-			return &RemoteBarrier{SyncBarrier: NewSyncBarrier(ask.sync), cancel: cancel}, nil
+			ask.boot = boot
+			return newRemoteBarrier(ask), nil
 		case errors.Is(err, nats.ErrNoResponders) && !expects:
 			return NopBarrier{}, nil
 		case ctx.Err() != nil:
@@ -97,6 +94,14 @@ func DialBarrier(ctx context.Context, nc *nats.Conn, subjects Subjects) (events.
 		case <-ctx.Done():
 		case <-time.After(50 * time.Millisecond):
 		}
+	}
+}
+
+func newRemoteBarrier(ask *remoteSync) *RemoteBarrier {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &RemoteBarrier{
+		SyncBarrier: NewSyncBarrier(func() error { return ask.sync(ctx) }),
+		cancel:      cancel,
 	}
 }
 
@@ -110,29 +115,28 @@ func (b *RemoteBarrier) Close() error {
 type remoteSync struct {
 	req     requester
 	subject string
-	ctx     context.Context //nolint:containedctx // ends with the barrier
-	boot    atomic.Pointer[string]
+	boot    string // of the machine that answered first
 }
 
 // sync returns once the other engine has answered a request sent after the
 // call. An answer of another boot is a failure: what this engine has been
 // acknowledged before may be lost.
-func (r *remoteSync) sync() error {
+func (r *remoteSync) sync(ctx context.Context) error {
 	end := time.Now().Add(remoteWait)
 	for {
-		boot, err := r.once(r.ctx)
+		boot, err := r.once(ctx)
 		switch {
-		case err == nil && boot == *r.boot.Load():
+		case err == nil && boot == r.boot:
 			return nil
 		case err == nil:
 			return errors.New("the server's machine was restarted: what it had acknowledged may be lost")
 		case errors.Is(err, errRemoteFailed):
 			return err
-		case r.ctx.Err() != nil, time.Now().After(end):
+		case ctx.Err() != nil, time.Now().After(end):
 			return fmt.Errorf("%w: %w", errUnanswered, err)
 		}
 		select {
-		case <-r.ctx.Done():
+		case <-ctx.Done():
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

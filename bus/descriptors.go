@@ -27,7 +27,7 @@ var descriptors struct {
 // second later at most. Where descriptors can not be counted it returns nil.
 func CheckDescriptors() error {
 	open, limit, err := Descriptors()
-	if err != nil || open+max(descriptorReserve, limit/20) < limit {
+	if countable := err == nil; !countable || open+max(descriptorReserve, limit/20) < limit {
 		return nil
 	}
 	return fmt.Errorf("%w: %d of %d file descriptors are open: raise the limit (ulimit -n, LimitNOFILE) or delete sessions", events.ErrUnavailable, open, limit)

@@ -72,7 +72,7 @@ func countDescriptors() (open, limit int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return len(names), int(min(uint64(lim.Cur), 1<<30)), nil
+	return len(names), int(min(uint64(lim.Cur), 1<<30)), nil //nolint:unconvert // signed on some systems
 }
 
 func isAddrInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }

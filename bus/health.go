@@ -41,15 +41,17 @@ func (s *Server) watch(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		began := time.Now()
 		s.check(ctx, &w)
-		// With many streams a check takes long; keep it at a hundredth of the time.
-		timer.Reset(max(s.opts.HealthInterval, 100*time.Since(began)))
+		// With many streams a look takes long; keep it at a hundredth of the time.
+		timer.Reset(max(s.opts.HealthInterval, min(100*w.took, maxHealthInterval)))
 	}
 }
 
+const maxHealthInterval = 20 * time.Second
+
 // healthWatch is what one check leaves for the next.
 type healthWatch struct {
+	took     time.Duration  // time for the server to look at its streams
 	missing  map[string]int // streams not found, by how many checks in a row
 	wait     int            // checks to pass before the next restart
 	restarts int            // since the server was last well
@@ -61,7 +63,10 @@ func (s *Server) check(ctx context.Context, w *healthWatch) {
 	}
 	fault := "it did not start again"
 	if ns := s.ns.Load(); ns != nil {
-		fault = w.judge(ns.Healthz(&server.HealthzOptions{Details: true}), s.log)
+		began := time.Now()
+		h := ns.Healthz(&server.HealthzOptions{Details: true})
+		w.took = time.Since(began)
+		fault = w.judge(h, s.log)
 	}
 	if fault == "" {
 		s.health.Store(nil)

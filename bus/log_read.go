@@ -19,7 +19,7 @@ import (
 
 // fewEvents is up to how many events single requests are cheaper than making
 // and removing a consumer.
-const fewEvents = 16
+const fewEvents = 10
 
 // Last implements events.Log.
 func (l *JetStreamLog) Last(ctx context.Context, session string) (uint64, error) {

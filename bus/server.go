@@ -211,7 +211,7 @@ func listenAddress(addr string) (string, int, error) {
 	if port == 0 {
 		return host, server.RANDOM_PORT, nil
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
 	switch {
 	case isAddrInUse(err):
 		return "", 0, fmt.Errorf("%w: %s (choose another with --listen, or use the running server with --nats)", ErrPortInUse, addr)

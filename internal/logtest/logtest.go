@@ -49,6 +49,7 @@ func Payload(session string, n uint64) []byte {
 	return fmt.Appendf(nil, `{"session":%q,"n":%d}`, session, n)
 }
 
+// create makes the session and checks what its first event must expect.
 func create(t *testing.T, l events.Log, session string, want uint64) {
 	t.Helper()
 	got, err := l.Create(t.Context(), session)
@@ -67,8 +68,10 @@ func fill(t *testing.T, l events.Log, session string, after, last uint64) {
 	}
 }
 
-func read(t *testing.T, l events.Log, session string, after, through uint64) []uint64 {
+// read returns the sequences of session s that Read yields, contents checked.
+func read(t *testing.T, l events.Log, after, through uint64) []uint64 {
 	t.Helper()
+	const session = "s"
 	var seqs []uint64
 	for r, err := range l.Read(t.Context(), session, after, through) {
 		if err != nil {
@@ -94,8 +97,9 @@ func wantSeqs(t *testing.T, got []uint64, first, last uint64) {
 	}
 }
 
-func wantLast(t *testing.T, l events.Log, session string, want uint64) {
+func wantLast(t *testing.T, l events.Log, want uint64) {
 	t.Helper()
+	const session = "s"
 	got, err := l.Last(t.Context(), session)
 	if err != nil || got != want {
 		t.Fatalf("Last(%s) = %d, %v; want %d", session, got, err, want)
@@ -107,7 +111,7 @@ func testCreate(t *testing.T, l events.Log) {
 	create(t, l, "s", 0)
 	fill(t, l, "s", 0, 2)
 	create(t, l, "s", 0)
-	wantLast(t, l, "s", 2)
+	wantLast(t, l, 2)
 }
 
 func testNames(t *testing.T, l events.Log) {
@@ -125,8 +129,8 @@ func testNames(t *testing.T, l events.Log) {
 func testAppendRead(t *testing.T, l events.Log) {
 	create(t, l, "s", 0)
 	fill(t, l, "s", 0, 5)
-	wantLast(t, l, "s", 5)
-	wantSeqs(t, read(t, l, "s", 0, 0), 1, 5)
+	wantLast(t, l, 5)
+	wantSeqs(t, read(t, l, 0, 0), 1, 5)
 }
 
 func testAppendTwice(t *testing.T, l events.Log) {
@@ -136,7 +140,7 @@ func testAppendTwice(t *testing.T, l events.Log) {
 	if err := l.Append(t.Context(), "s", 1, noted, Payload("s", 2)); err != nil {
 		t.Fatalf("the same append again: %v", err)
 	}
-	wantLast(t, l, "s", 3)
+	wantLast(t, l, 3)
 }
 
 func testWrongSequence(t *testing.T, l events.Log) {
@@ -149,7 +153,7 @@ func testWrongSequence(t *testing.T, l events.Log) {
 			t.Errorf("Append at %d: %v, want WrongSequenceError", expected, err)
 		}
 	}
-	wantLast(t, l, "s", 3)
+	wantLast(t, l, 3)
 }
 
 func testAppendWithoutLog(t *testing.T, l events.Log) {
@@ -174,7 +178,7 @@ func testReadBounds(t *testing.T, l events.Log) {
 		{60, 0, 1, 0},
 		{20, 10, 1, 0},
 	} {
-		wantSeqs(t, read(t, l, "s", c.after, c.through), c.first, c.last)
+		wantSeqs(t, read(t, l, c.after, c.through), c.first, c.last)
 	}
 }
 
@@ -200,7 +204,7 @@ func testReadStops(t *testing.T, l events.Log) {
 func testReadMany(t *testing.T, l events.Log) {
 	create(t, l, "s", 0)
 	fill(t, l, "s", 0, 1500)
-	wantSeqs(t, read(t, l, "s", 0, 0), 1, 1500)
+	wantSeqs(t, read(t, l, 0, 0), 1, 1500)
 }
 
 func testLastOfNothing(t *testing.T, l events.Log) {
@@ -242,7 +246,7 @@ func testDelete(t *testing.T, l events.Log) {
 		before := 4 * life
 		create(t, l, "s", before)
 		fill(t, l, "s", before, before+4)
-		wantSeqs(t, read(t, l, "s", 0, 0), before+1, before+4)
+		wantSeqs(t, read(t, l, 0, 0), before+1, before+4)
 		if err := l.Delete(t.Context(), "s"); err != nil {
 			t.Fatalf("Delete: %v", err)
 		}
@@ -308,5 +312,5 @@ func testRace(t *testing.T, l events.Log) {
 			t.Fatalf("%d winners at %d, want 1", winners, seq)
 		}
 	}
-	wantLast(t, l, "s", rounds)
+	wantLast(t, l, rounds)
 }
