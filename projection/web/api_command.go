@@ -1,0 +1,102 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"culm/aggregate"
+	"culm/events"
+)
+
+// Headers of a command over HTTP; they mean what their namesakes of the bus mean.
+const (
+	headerCommandID   = "Culm-Command-Id"
+	headerExpected    = "Culm-Expected-Sequence"
+	headerTraceparent = "Traceparent"
+)
+
+// commandTime is how long a command may take, also when its client has gone.
+const commandTime = 30 * time.Second
+
+// settingsSession takes policy commands only, as no other reserved session does.
+const settingsSession = "_settings"
+
+// command gives a command to the rules in the name of the token's actor. The
+// outcome is the reply of docs/contract.md, refusals with their status.
+func (s *Server) command(w http.ResponseWriter, r *http.Request) error {
+	if s.opts.Commands == nil {
+		return refuse(codeForbidden, "this server takes no commands")
+	}
+	actor := actorOf(r.Context())
+	if actor == "" {
+		return refuse(codeUnauthorized, "commands need a token: Authorization: Bearer")
+	}
+	c, err := commandOf(r, actor)
+	if err != nil {
+		return err
+	}
+	if c.Body, err = readBody(w, r); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), commandTime)
+	defer cancel()
+	reply, err := s.opts.Commands.Do(ctx, c)
+	if err != nil {
+		f := refuse(aggregate.CodeUnavailable, "the outcome is not known: %v", err)
+		f.Details = map[string]any{"command": c.ID}
+		return f
+	}
+	status := http.StatusOK
+	if !reply.OK && reply.Error != nil {
+		status = statusOf(reply.Error.Code)
+	}
+	writeJSON(w, status, reply)
+	return nil
+}
+
+// commandOf reads path and headers, by the rules of the bus.
+func commandOf(r *http.Request, actor string) (aggregate.Request, error) {
+	c := aggregate.Request{Actor: actor, Session: r.PathValue("session"), Name: r.PathValue("name"), Traceparent: traceparent(r.Header.Get(headerTraceparent))}
+	noun, verb, dotted := strings.Cut(c.Name, ".")
+	reserved := strings.HasPrefix(c.Session, "_") && (c.Session != settingsSession || noun != "policy")
+	switch {
+	case !events.ValidToken(c.Session) || reserved:
+		return c, refuse(aggregate.CodeInvalidToken, "session %.80q is no valid token, or reserved", c.Session)
+	case !dotted || !events.ValidToken(noun) || !events.ValidToken(verb):
+		return c, refuse(aggregate.CodeUnknownCommand, "the path does not end in noun.verb")
+	}
+	c.ID = r.Header.Get(headerCommandID)
+	switch {
+	case c.ID == "":
+		c.ID = rand.Text()
+	case len(c.ID) > 128 || strings.TrimFunc(c.ID, printableASCII) != "":
+		return c, refuse(aggregate.CodeInvalidCommand, "%s is not 1 to 128 printable ASCII characters", headerCommandID)
+	}
+	if v := r.Header.Get(headerExpected); v != "" {
+		n, err := strconv.ParseUint(v, 10, 64)
+		if err != nil {
+			return c, refuse(aggregate.CodeInvalidCommand, "%s is no sequence", headerExpected)
+		}
+		c.Expected = &n
+	}
+	return c, nil
+}
+
+// traceparent is the trace context if it has the shape of version 00, else "".
+func traceparent(v string) string {
+	const shape = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx"
+	if len(v) != len(shape) {
+		return ""
+	}
+	for i := range len(v) {
+		hex := '0' <= v[i] && v[i] <= '9' || 'a' <= v[i] && v[i] <= 'f'
+		if shape[i] == 'x' && !hex || shape[i] != 'x' && v[i] != shape[i] {
+			return ""
+		}
+	}
+	return v
+}

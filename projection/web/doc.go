@@ -1,0 +1,20 @@
+// Package web serves the views, the logs and the page over HTTP.
+//
+// It knows neither NATS nor SQL: what it needs are the small interfaces of
+// ports.go, which the processes wire. It keeps no state besides a ring of the
+// latest events for those who follow.
+//
+//	request ─▶ guard (Host, Origin, limits, headers) ─▶ token ─▶ one handler ─▶ port
+//
+// The duties of a caller:
+//
+//  1. [New] with what there is: without a Querier there is no page and no API,
+//     only health and metrics.
+//  2. [Server.Serve] on a listener until its context ends.
+//  3. Say where the page is with [Server.PageURL], once and to the person who
+//     started the process only: the URL carries the token.
+//
+// Whatever a model, a tool or a client put into an event is hostile here. The
+// API hands it out as JSON under nosniff; the page shows it as text and never
+// as markup, which its content security policy enforces besides.
+package web
