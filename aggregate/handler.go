@@ -131,8 +131,19 @@ func (h *Handler) step(ctx context.Context, session string, first func(context.C
 // maxQueued bounds the commands that wait for one session.
 const maxQueued = 1024
 
-// submit queues a job for the session; its jobs run one after the other.
+// submit queues a job for the session; its jobs run one after the other. What
+// has waited longer than the timeout is refused when its turn comes: whoever
+// sent it has given up or sent it again, and work for nobody would make the
+// others wait as long.
 func (h *Handler) submit(session string, job func(*actor), refused func(*Rejection)) {
+	queued, run := time.Now(), job
+	job = func(a *actor) {
+		if waited := time.Since(queued); waited > h.opts.Timeout {
+			refused(reject(CodeUnavailable, "it waited %s for its turn; retry with the same command id", waited.Round(time.Millisecond)))
+			return
+		}
+		run(a)
+	}
 	h.closed.RLock()
 	defer h.closed.RUnlock()
 	if h.down {

@@ -807,3 +807,25 @@ func TestHandler_ClaimTellsTheRunner(t *testing.T) {
 		}
 	}
 }
+
+// TestHandler_NobodyWaitsForTheLate: what has waited longer than the timeout is
+// refused at its turn, without work; what comes then is judged.
+func TestHandler_NobodyWaitsForTheLate(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.opts.Timeout = 20 * time.Millisecond
+	e := b.engine()
+	release, entered := make(chan struct{}), make(chan struct{})
+	e.h.submit("s", func(*actor) { close(entered); <-release }, func(*Rejection) {})
+	<-entered
+	got := make(chan Reply, 1)
+	e.h.Handle(context.Background(), b.request("s", "session.create", nil), func(r Reply) { got <- r })
+	<-time.After(2 * b.opts.Timeout)
+	close(release)
+	if r := <-got; r.OK || r.Error.Code != CodeUnavailable {
+		t.Errorf("a command that came too late: %+v", r)
+	}
+	if _, err := b.log.Last(context.Background(), "s"); !errors.Is(err, events.ErrNotFound) {
+		t.Errorf("it was carried out all the same: %v", err)
+	}
+}

@@ -16,8 +16,22 @@ type batch struct {
 	since    time.Time
 }
 
-func (b *batch) full(o *Options) bool {
-	return b.events >= o.BatchEvents || b.events > 0 && time.Since(b.since) >= o.BatchDelay
+// catchUpFactor is how much longer a batch may take while nobody waits for
+// live events yet: larger ones cost less.
+const catchUpFactor = 25
+
+// full says that the batch is to be committed although more events wait.
+func (a *applier) full() bool {
+	b := &a.batch
+	return b.events >= a.p.opts.BatchEvents || b.events > 0 && time.Since(b.since) >= a.delay()
+}
+
+// delay is how long an event may wait for others to share its transaction.
+func (a *applier) delay() time.Duration {
+	if !a.ready {
+		return catchUpFactor * a.p.opts.BatchDelay
+	}
+	return a.p.opts.BatchDelay
 }
 
 // touch takes the session into the batch, with its rows in memory.

@@ -87,7 +87,7 @@ func (a *applier) run(ctx context.Context) error {
 	defer a.readers.Wait()
 	for {
 		err := a.next(ctx)
-		if err == nil && a.batch.full(&a.p.opts) {
+		if err == nil && a.full() {
 			err = a.flush()
 		}
 		if err != nil {
@@ -114,10 +114,18 @@ func (a *applier) next(ctx context.Context) error {
 		return a.compare(ctx, s)
 	default:
 	}
-	if err := a.flush(); err != nil {
-		return err
+	var soon <-chan time.Time
+	if a.running > 0 && a.batch.events > 0 {
+		// A reader is about to bring more for this transaction.
+		timer := time.NewTimer(a.delay() - time.Since(a.batch.since))
+		defer timer.Stop()
+		soon = timer.C
+	} else {
+		if err := a.flush(); err != nil {
+			return err
+		}
+		a.settled()
 	}
-	a.settled()
 	select {
 	case d := <-a.live:
 		return a.fromFeed(ctx, d)
@@ -125,6 +133,8 @@ func (a *applier) next(ctx context.Context) error {
 		return a.fromJob(ctx, n)
 	case s := <-a.surveys:
 		return a.compare(ctx, s)
+	case <-soon:
+		return a.flush()
 	case <-ctx.Done():
 		return nil
 	}
@@ -208,7 +218,7 @@ func (a *applier) fromJob(ctx context.Context, n answer) error {
 		if err != nil {
 			return err
 		}
-		if a.batch.full(&a.p.opts) {
+		if a.full() {
 			if err := a.flush(); err != nil {
 				return err
 			}

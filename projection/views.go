@@ -34,7 +34,7 @@ var views = []view{
 	{"runs", 1, []string{"runs"}, func(w *writer, l *live) error { return putAll(w, runsTable, runsUpsert, &l.out.runs) }},
 	{"loops", 1, []string{"loops"}, func(w *writer, l *live) error { return putAll(w, loopsTable, loopsUpsert, &l.out.loops) }},
 	{"rounds", 1, []string{"rounds"}, func(w *writer, l *live) error { return putAll(w, roundsTable, roundsUpsert, &l.out.rounds) }},
-	{"messages", 1, []string{"messages", "messages_fts"}, func(w *writer, l *live) error { return putAll(w, messagesTable, messagesInsert, &l.out.messages) }},
+	{"messages", 1, []string{"messages", "messages_fts"}, putMessages},
 	{"tools", 1, []string{"tools"}, func(w *writer, l *live) error { return putAll(w, toolsTable, toolsUpsert, &l.out.calls) }},
 	{"approvals", 1, []string{"approvals"}, func(w *writer, l *live) error { return putAll(w, approvalsTable, approvalsUpsert, &l.out.items) }},
 	{"usage", 1, []string{"usage"}, func(w *writer, l *live) error { return putAll(w, usageTable, usageAdd, &l.out.usage) }},
@@ -76,6 +76,15 @@ func (s *rowSet[T]) add(row *T) {
 func putAll[T any](w *writer, m *mapper[T], statement string, set *rowSet[T]) error {
 	for _, row := range set.rows {
 		if err := w.put(statement, m.values(row)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putMessages(w *writer, l *live) error {
+	for _, row := range l.out.messages.rows {
+		if err := w.message(row); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,13 @@ type writer struct {
 	ctx      context.Context //nolint:containedctx // of the transaction
 	views    []view
 	prepared map[string]*sql.Stmt
+	indexed  []indexed // messages for the index of words, at the end of the transaction
+}
+
+// indexed is a message whose words are to be found.
+type indexed struct {
+	id      int64
+	content string
 }
 
 func newWriter(ctx context.Context, db *database, views []view) *writer {
@@ -30,21 +37,50 @@ func (w *writer) close() {
 
 // put runs one statement.
 func (w *writer) put(statement string, args []any) error {
+	_, err := w.exec(statement, args)
+	return err
+}
+
+func (w *writer) exec(statement string, args []any) (sql.Result, error) {
 	s := w.prepared[statement]
 	if s == nil {
 		var err error
 		if s, err = w.db.write.PrepareContext(w.ctx, statement); err != nil {
-			return err
+			return nil, err
 		}
 		w.prepared[statement] = s
 	}
-	_, err := s.ExecContext(w.ctx, args...)
+	return s.ExecContext(w.ctx, args...)
+}
+
+// message writes a message; its words follow with index.
+func (w *writer) message(m *messageRow) error {
+	r, err := w.exec(messagesInsert, messagesTable.values(m))
+	if err != nil {
+		return err
+	}
+	id, err := r.LastInsertId()
+	w.indexed = append(w.indexed, indexed{id, m.Content})
 	return err
+}
+
+// index adds the transaction's messages to the index of words. It comes last,
+// and not by a trigger: SQLite makes the index write itself out before every
+// statement that it might have to undo (triggers and upserts are such), which
+// costs more than all else.
+func (w *writer) index() error {
+	for _, m := range w.indexed {
+		if err := w.put("INSERT INTO messages_fts (rowid, content) VALUES (?, ?)", []any{m.id, m.content}); err != nil {
+			return fmt.Errorf("view messages: %w", err)
+		}
+	}
+	return nil
 }
 
 // transact runs f in a transaction of the process that owns the database, and
 // returns ErrTaken if that is another one by now.
 func (w *writer) transact(f func() error) error {
+	defer func() { w.indexed = w.indexed[:0] }()
 	return inTransaction(w.ctx, w.db.write, func() error {
 		var owner string
 		if err := w.db.write.QueryRowContext(w.ctx, "SELECT value FROM meta WHERE key = 'owner'").Scan(&owner); err != nil {
@@ -53,7 +89,10 @@ func (w *writer) transact(f func() error) error {
 		if owner != w.db.owner {
 			return ErrTaken
 		}
-		return f()
+		if err := f(); err != nil {
+			return err
+		}
+		return w.index()
 	})
 }
 

@@ -1,6 +1,7 @@
 package blackbox
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -87,11 +88,9 @@ func message(session, name string, data any, opts ...option) *nats.Msg {
 	case string:
 		m.Data = []byte(d)
 	default:
-		b, err := json.Marshal(d)
-		if err != nil {
-			panic(err)
+		if o, is := data.(obj); !is || o != nil {
+			m.Data = []byte(jsonText(d))
 		}
-		m.Data = b
 	}
 	for _, o := range opts {
 		o(m)
@@ -101,7 +100,13 @@ func message(session, name string, data any, opts ...option) *nats.Msg {
 
 // try sends a request once; an error says that no answer came in time.
 func (c *client) try(m *nats.Msg, wait time.Duration) (reply, error) {
-	answer, err := c.nc.RequestMsg(m, wait)
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	return c.tryWith(ctx, m)
+}
+
+func (c *client) tryWith(ctx context.Context, m *nats.Msg) (reply, error) {
+	answer, err := c.nc.RequestMsgWithContext(ctx, m)
 	if err != nil {
 		return reply{}, err
 	}
@@ -110,6 +115,17 @@ func (c *client) try(m *nats.Msg, wait time.Duration) (reply, error) {
 		return r, fmt.Errorf("the answer is no JSON: %w: %s", err, answer.Data)
 	}
 	return r, nil
+}
+
+// persist sends a request until the answer is not unavailable.
+func (c *client) persist(m *nats.Msg) (r reply) {
+	c.t.Helper()
+	eventually(c.t, m.Subject+" is answered", func() bool {
+		var err error
+		r, err = c.try(m, patience/4)
+		return err == nil && r.code() != "unavailable"
+	})
+	return r
 }
 
 func (c *client) request(m *nats.Msg) reply {

@@ -123,7 +123,7 @@ func startShared(t testing.TB) {
 	must(t, err)
 	shared.cmd = command(slices.Concat([]string{"--listen", "127.0.0.1:0", "--data", dir, "--sync", "none"}, bare)...)
 	// It outlives this test: what it prints is only looked at for its address.
-	p := &process{t: t, cmd: shared.cmd, url: make(chan string, 1), ready: make(chan struct{}), exited: make(chan struct{})}
+	p := &process{t: t, cmd: shared.cmd, address: make(chan string, 1), ready: make(chan struct{}), exited: make(chan struct{})}
 	stdout, err := shared.cmd.StdoutPipe()
 	must(t, err)
 	shared.cmd.Stderr = &sharedLog

@@ -18,12 +18,12 @@ const patience = 60 * time.Second
 
 // process is one running program of the test.
 type process struct {
-	t      testing.TB
-	cmd    *exec.Cmd
-	url    chan string   // from the line "nats: URL"
-	ready  chan struct{} // closed at the line "ready"
-	exited chan struct{}
-	status int // exit status, -1 for a signal; read after exited
+	t       testing.TB
+	cmd     *exec.Cmd
+	address chan string   // from the line "nats: URL"
+	ready   chan struct{} // closed at the line "ready"
+	exited  chan struct{}
+	status  int // exit status, -1 for a signal; read after exited
 
 	mu  sync.Mutex
 	out strings.Builder // standard output and error
@@ -33,7 +33,7 @@ type process struct {
 // shown if the test failed or a data race was reported.
 func launch(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{t: t, cmd: cmd, url: make(chan string, 1), ready: make(chan struct{}), exited: make(chan struct{})}
+	p := &process{t: t, cmd: cmd, address: make(chan string, 1), ready: make(chan struct{}), exited: make(chan struct{})}
 	stdout, err := cmd.StdoutPipe()
 	must(t, err)
 	stderr, err := cmd.StderrPipe()
@@ -72,7 +72,7 @@ func (p *process) read(r io.Reader) {
 		p.out.WriteString(line + "\n")
 		p.mu.Unlock()
 		if url, ok := strings.CutPrefix(line, "nats: "); ok {
-			p.url <- strings.TrimSpace(url)
+			p.address <- strings.TrimSpace(url)
 		}
 		if line == "ready" {
 			close(p.ready)
@@ -91,7 +91,7 @@ func (p *process) output() string {
 func (p *process) awaitURL() string {
 	p.t.Helper()
 	select {
-	case url := <-p.url:
+	case url := <-p.address:
 		return url
 	case <-p.exited:
 		p.t.Fatalf("%s ended with status %d before it said its address:\n%s", p.cmd.Path, p.status, p.output())

@@ -79,7 +79,13 @@ func (c *client) types(session string) string {
 // count is how many events of the type a session has.
 func (c *client) count(session, eventType string) int {
 	c.t.Helper()
-	return strings.Count(" "+c.types(session)+" ", " "+eventType+" ")
+	n := 0
+	for _, e := range c.stream(session) {
+		if e.Type == eventType {
+			n++
+		}
+	}
+	return n
 }
 
 // last is the session's newest event of the type.

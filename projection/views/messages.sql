@@ -18,9 +18,6 @@ CREATE TABLE messages (
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
     content, content = 'messages', content_rowid = 'id', tokenize = "unicode61 remove_diacritics 2"
 );
-CREATE TRIGGER messages_added AFTER INSERT ON messages BEGIN
-    INSERT INTO messages_fts (rowid, content) VALUES (new.id, new.content);
-END;
 CREATE TRIGGER messages_removed AFTER DELETE ON messages BEGIN
     INSERT INTO messages_fts (messages_fts, rowid, content) VALUES ('delete', old.id, old.content);
 END;
