@@ -22,6 +22,8 @@ const (
 	MaxSize  = 256 << 10 // bytes
 	MaxDepth = 8         // lists and mappings within each other
 	maxLine  = 16 << 10  // bytes
+	// maxTokens bounds what the parser takes squared time for.
+	maxTokens = 20_000
 )
 
 // Load reads the file at path. The error is that of the system, or Errors.
@@ -144,6 +146,10 @@ var refused = map[token.Type]string{
 // checkTokens keeps from the parser what it would take long for, and what a
 // configuration does without.
 func (r *reader) checkTokens(tokens token.Tokens) bool {
+	if len(tokens) > maxTokens {
+		r.fail(tokens[maxTokens].Position.Line, "", "is where the file holds more than %d words and marks", maxTokens)
+		return true
+	}
 	depth, entries, last := 0, 0, 0
 	for _, t := range tokens {
 		at := t.Position.Line
