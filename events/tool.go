@@ -163,7 +163,7 @@ type ReplayReparked struct {
 
 // PolicyModeChanged sets the configured mode of the installation.
 type PolicyModeChanged struct {
-	Mode string `json:"mode"` // default, bypass or auto
+	Mode string `json:"mode"` // default, plan, accept_edits, dont_ask, bypass_permissions or auto
 }
 
 // PolicyRuleAdded adds a durable rule.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -54,6 +55,9 @@ func (e *engine) embeddedBarrier() error {
 	return nil
 }
 
+// barrierTime is how long the engine that embeds the server may take to say so.
+const barrierTime = 10 * time.Second
+
 // connect uses a server that somebody else runs, another engine's embedded one
 // included.
 func (e *engine) connect(ctx context.Context) error {
@@ -63,7 +67,9 @@ func (e *engine) connect(ctx context.Context) error {
 	}
 	e.nc = nc
 	e.onStop(func(context.Context) error { nc.Close(); return nil })
-	if e.barrier, err = bus.DialBarrier(ctx, nc, e.subjects); err != nil {
+	dial, cancel := context.WithTimeout(ctx, barrierTime)
+	defer cancel()
+	if e.barrier, err = bus.DialBarrier(dial, nc, e.subjects); err != nil {
 		return err
 	}
 	if b, ok := e.barrier.(*bus.RemoteBarrier); ok {
