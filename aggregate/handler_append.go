@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 
+	"culm/aggregate/policy"
 	"culm/events"
 )
 
@@ -31,10 +32,27 @@ func (t *transaction) append(ctx context.Context, d events.Data, r Request, env 
 	s.apply(&e, stored)
 	t.fresh = true
 	t.renew(ctx)
+	t.warn(&e)
 	if err := s.Validate(); err != nil {
 		t.h.opts.Logger.Error("accepted command broke an invariant", "session", t.a.session, "seq", e.Seq, "err", err)
 	}
 	return &e, nil
+}
+
+// warn tells the operator when the brakes are taken off.
+func (t *transaction) warn(e *events.Event) {
+	mode := ""
+	switch d := e.Data.(type) {
+	case events.SessionCreated:
+		mode = d.Mode
+	case events.SessionModeChanged:
+		mode = d.Mode
+	case events.PolicyModeChanged:
+		mode = d.Mode
+	}
+	if mode == policy.ModeAuto {
+		t.h.opts.Logger.Warn("mode auto: dangerous operations run without asking, only deny rules stop them", "session", e.Session, "actor", e.Actor)
+	}
 }
 
 // runOf is the run that an event belongs to, "" for none.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"culm/aggregate"
+	"culm/aggregate/policy"
 	"culm/bus"
 	"culm/events"
 	"culm/runner"
@@ -96,7 +99,10 @@ func (e *engine) startHandler(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	snapshot := aggregate.Config{LeaseMS: e.cfg.Lease.Milliseconds(), Digest: e.cfg.Rules.Digest()}
+	snapshot, err := e.snapshot()
+	if err != nil {
+		return err
+	}
 	e.handler = aggregate.NewHandler(aggregate.Options{
 		Log: e.sessions, Leases: leases, Barrier: e.barrier, Logger: e.log,
 		Config: func() aggregate.Config { return snapshot }, Headroom: bus.CheckDescriptors,
@@ -104,6 +110,29 @@ func (e *engine) startHandler(ctx context.Context) error {
 	})
 	e.onStop(e.handler.Close)
 	return nil
+}
+
+// snapshot is what decisions rest on: one reading of the configuration for the
+// life of the process. Nothing that an agent runs may touch the engine's data.
+func (e *engine) snapshot() (aggregate.Config, error) {
+	permissions := e.cfg.Rules.Permissions
+	if e.server != nil {
+		data, err := filepath.Abs(e.server.StoreDir())
+		if err != nil {
+			return aggregate.Config{}, fmt.Errorf("data folder: %w", err)
+		}
+		permissions.ProtectedPaths = append(slices.Clone(permissions.ProtectedPaths), filepath.ToSlash(data))
+	}
+	p, err := policy.New(permissions)
+	if err != nil {
+		return aggregate.Config{}, usage("permissions: %v", err)
+	}
+	if p.Mode() == policy.ModeAuto {
+		e.log.Warn("permissions.mode is auto: dangerous operations run without asking, only deny rules stop them")
+	}
+	return aggregate.Config{
+		LeaseMS: e.cfg.Lease.Milliseconds(), Digest: e.cfg.Rules.Digest(), Policy: p, Routing: e.cfg.Rules.Routing(),
+	}, nil
 }
 
 // replyMargin is what an answer may need besides its content, in bytes.
