@@ -100,3 +100,10 @@ func refuse(e *Error) ([]byte, *Error) {
 	}
 	return reply, e
 }
+
+// Query is Answer for callers who have view and verb apart and read the
+// refusal from the reply.
+func (p *Projector) Query(ctx context.Context, view, verb string, request []byte) []byte {
+	reply, _ := p.Answer(ctx, view+"."+verb, request)
+	return reply
+}

@@ -113,7 +113,6 @@ func (s *Server) routes() {
 	s.handle("GET /api/v1/sessions/{session}/events", s.rawEvents)
 	s.handle("GET /api/v1/sessions/{session}/export", s.export)
 	s.handle("GET /api/v1/sessions/{session}/audit", s.audit)
-	s.handle("GET /api/v1/sessions/{session}/rounds", s.rounds)
 	s.handle("POST /api/v1/commands/{session}/{name}", s.command)
 	s.page()
 }

@@ -1,0 +1,140 @@
+// The list of sessions beside everything else. It stays where the eye left it:
+// rows change in place, new sessions come on top, the order is made anew only
+// when somebody asks for it.
+
+import { h, show, add, after, toast, content } from "./dom.js";
+import * as api from "./api.js";
+import { pill, bar, ago, progressOf, titleOf, tone } from "./status.js";
+import { plural } from "./format.js";
+
+const filters = [["", "All"], ["running", "Running"], ["waiting", "Waiting"], ["failed", "Failed"], ["blocked", "Blocked"], ["stuck", "Stuck"], ["idle", "Idle"], ["closed", "Closed"]];
+const page = 100;
+
+export class SessionList {
+  constructor(el, onNew) {
+    this.el = el; this.rows = new Map(); this.changed = new Map(); this.status = ""; this.text = ""; this.cursor = ""; this.current = "";
+    this.list = h("ul", { class: "sessions" });
+    this.note = h("p", { class: "note" });
+    this.more = h("button", { type: "button", class: "link", hidden: true, onclick: () => this.load(false) }, "more");
+    this.input = h("input", { type: "search", placeholder: "Filter sessions", "aria-label": "Filter sessions", spellcheck: "false", autocomplete: "off", maxlength: "500", oninput: after(200, () => { this.text = this.input.value.trim(); this.load(true); }) });
+    this.select = h("select", { "aria-label": "Status", onchange: () => { this.status = this.select.value; this.load(true); } }, filters.map(([v, t]) => h("option", { value: v }, t)));
+    show(el, h("div", { class: "tools" }, this.input, this.select, h("button", { type: "button", class: "icon", title: "New session", "aria-label": "New session", onclick: onNew }, "+")), this.list, this.note, this.more);
+    new IntersectionObserver((seen) => seen.some((s) => s.isIntersecting) && this.cursor && !this.loading && this.load(false), { root: el, rootMargin: "400px" }).observe(this.more);
+    this.flush = after(200, () => this.refreshChanged());
+    el.addEventListener("keydown", (e) => this.key(e));
+  }
+
+  /** load reads the first page, or the next one. */
+  async load(fresh) {
+    this.abort?.abort();
+    const abort = this.abort = new AbortController();
+    this.loading = true;
+    const q = { limit: page };
+    if (this.status) q.status = this.status;
+    if (this.text) q.text = this.text;
+    if (!fresh && this.cursor) q.cursor = this.cursor;
+    try {
+      const r = await api.query("sessions.list", q, abort.signal);
+      if (fresh) { this.rows.clear(); this.list.replaceChildren(); }
+      for (const s of r.items) this.put(s, false);
+      this.cursor = r.next || "";
+      this.more.hidden = !this.cursor;
+      this.say();
+    } catch (e) {
+      if (e.name !== "AbortError" && fresh && e.code !== "unreachable") show(this.note, e.message);
+    }
+    if (this.abort === abort) this.loading = false;
+  }
+
+  say() {
+    const n = this.rows.size;
+    show(this.note, n === 0 ? (this.status || this.text ? "No session matches." : "No sessions yet.") : this.cursor ? "" : plural(n, "session"));
+  }
+
+  put(s, top) {
+    const row = this.rows.get(s.session);
+    if (row) { fillRow(row, s); return; }
+    const el = h("li", {});
+    fillRow(el, s, true);
+    this.mark(el, s.session);
+    this.rows.set(s.session, el);
+    top ? this.list.prepend(el) : this.list.append(el);
+  }
+
+  /** event notes that a session has changed. */
+  event(e) {
+    if (e.session.startsWith("_")) return;
+    this.changed.set(e.session, Math.max(e.seq, this.changed.get(e.session) || 0));
+    this.flush();
+  }
+
+  async refreshChanged() {
+    const changed = [...this.changed];
+    this.changed.clear();
+    const q = { limit: Math.min(500, Math.max(page, changed.length)), min_sequence: Object.fromEntries(changed.slice(0, 100)), wait_ms: 1000 };
+    if (this.text || this.status) { // what matches is for the server to say
+      this.load(true);
+      return;
+    }
+    try {
+      if (changed.length <= 6) {
+        await Promise.all(changed.map(async ([session, seq]) => {
+          const r = await api.query("sessions.get", { session, min_sequence: { [session]: seq }, wait_ms: 1000 });
+          this.put(r.items[0], true);
+        }));
+      } else {
+        const want = new Set(changed.map(([session]) => session));
+        for (const s of (await api.query("sessions.list", q)).items) if (want.has(s.session)) this.put(s, true);
+      }
+    } catch (e) {
+      if (e.code === "session_not_found") this.load(true);
+    }
+    this.say();
+  }
+
+  mark(el, session) {
+    const link = el.firstChild;
+    if (session === this.current) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+
+  select_(session) {
+    this.current = session;
+    for (const [name, el] of this.rows) this.mark(el, name);
+  }
+
+  key(e) {
+    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[e.key];
+    if (!step || e.target.matches("input, select")) return;
+    const links = [...this.list.querySelectorAll("a")];
+    const to = links[links.indexOf(document.activeElement) + step];
+    if (to) { e.preventDefault(); to.focus(); }
+  }
+}
+
+function fillRow(el, s) {
+  const had = el.firstChild;
+  const link = had || h("a", { href: "#/s/" + encodeURIComponent(s.session) });
+  link.className = "row t-" + tone(s.status);
+  show(link,
+    h("span", { class: "first" }, h("span", { class: "title" }, titleOf(s)), ago(s.updated_at)),
+    h("span", { class: "second" }, pill(s.status), h("span", { class: "dim prog" },
+      s.waiting ? plural(s.waiting, "item") : s.loop && (s.run || s.loop.status === "paused") ? progressOf(s.loop) : s.title ? content(s.session) : "")),
+    s.loop && s.run ? bar(s.loop) : "");
+  if (!had) add(el, link);
+}
+
+/** newSession asks for a name and what to do. */
+export function newSession(ask, go) {
+  const id = h("input", { name: "id", required: true, pattern: "[A-Za-z0-9\\-][A-Za-z0-9_\\-]{0,63}", maxlength: "64", spellcheck: "false", autocomplete: "off", value: "s-" + new Date().toISOString().slice(5, 16).replace(/[-:T]/g, "") });
+  const title = h("input", { name: "title", maxlength: "200", autocomplete: "off" });
+  ask({
+    title: "New session", yes: "Create",
+    body: [h("label", {}, "Name (letters, digits, - and _)", id), h("label", {}, "Title", title)],
+    async act() {
+      await api.command(id.value, "session.create", title.value ? { title: title.value } : {});
+      go("#/s/" + encodeURIComponent(id.value));
+      toast("Session created.", "good");
+    },
+  });
+}
