@@ -3,6 +3,7 @@ package routing_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,9 +55,9 @@ func (row roleRow) expect(cell int) (w want, ok bool) {
 	if cell&ownModels != 0 {
 		w.model = "m-own"
 	}
-	for i := len(row.chain) - 1; i >= 0; i-- { // the first of the chain is written last
-		if cell&row.chain[i] != 0 {
-			w = refNames[row.chain[i]]
+	for _, bit := range slices.Backward(row.chain) { // the first of the chain is written last
+		if cell&bit != 0 {
+			w = refNames[bit]
 		}
 	}
 	named := row.source != 0 && cell&row.source != 0

@@ -27,16 +27,16 @@ func (r Rules) Check() error {
 // their findings get the lines of the file.
 func (r *reader) checkRules(rules *Rules) {
 	for _, f := range rules.Routing().Check() {
-		r.failAt(f.Path, "%s", f.Problem)
+		r.failAtf(f.Path, "%s", f.Problem)
 	}
 	for i, p := range rules.Providers {
 		r.checkProvider(fmt.Sprintf("providers[%d]", i), p)
 	}
 	err := rules.Permissions.Validate()
 	if f, ok := errors.AsType[*policy.FieldError](err); ok {
-		r.failAt("permissions."+f.Field, "%s", f.Problem)
+		r.failAtf("permissions."+f.Field, "%s", f.Problem)
 	} else if err != nil {
-		r.failAt("permissions", "%v", err)
+		r.failAtf("permissions", "%v", err)
 	}
 }
 
@@ -49,16 +49,16 @@ func (r *reader) checkProvider(at string, p Provider) {
 	if recorded {
 		r.forbid(at, "does not go with type recorded, which calls nobody", map[string]bool{"base_url": p.BaseURL != "", "api_key_env": p.APIKeyEnv != ""})
 		if strings.TrimSpace(p.File) == "" {
-			r.failAt(at+".file", "is missing: an instance of type recorded names the recording that it plays")
+			r.failAtf(at+".file", "is missing: an instance of type recorded names the recording that it plays")
 		}
 	}
 	if p.APIKeyEnv != "" && !envName.MatchString(p.APIKeyEnv) {
 		// The value is not repeated: it may be the key itself.
-		r.failAt(at+".api_key_env", "is no name of an environment variable; set the key in the environment and name the variable here")
+		r.failAtf(at+".api_key_env", "is no name of an environment variable; set the key in the environment and name the variable here")
 	}
 	if p.BaseURL != "" {
 		if problem := urlProblem(p.BaseURL); problem != "" {
-			r.failAt(at+".base_url", "%s", problem)
+			r.failAtf(at+".base_url", "%s", problem)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (r *reader) checkProvider(at string, p Provider) {
 func (r *reader) forbid(at, problem string, set map[string]bool) {
 	for key, is := range set {
 		if is {
-			r.failAt(at+"."+key, "%s", problem)
+			r.failAtf(at+"."+key, "%s", problem)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func eachLeaf(v reflect.Value, path string, visit func(string, reflect.Value)) {
 		}
 	case reflect.Pointer:
 		// The roles of the example share nothing after this.
-		if m, ok := v.Interface().(*events.Model); ok && m != nil {
+		if m, ok := reflect.TypeAssert[*events.Model](v); ok && m != nil {
 			own := *m
 			v.Set(reflect.ValueOf(&own))
 			eachLeaf(v.Elem(), path, visit)

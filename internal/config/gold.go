@@ -29,7 +29,7 @@ func (r *reader) gold(path string, n ast.Node) []byte {
 			r.text(&v, maxGoal)(at, n)
 			values[name] = v
 			if name == "minimum_confidence" && !slices.Contains(confidences, v) {
-				r.fail(line(n), at, "is none of %s", strings.Join(confidences, ", "))
+				r.failf(line(n), at, "is none of %s", strings.Join(confidences, ", "))
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func (r *reader) gold(path string, n ast.Node) []byte {
 	r.mapping(path, n, known)
 	text, err := json.Marshal(values) // its keys come out in order
 	if err != nil {
-		r.fail(line(n), path, "cannot be spelled as JSON")
+		r.failf(line(n), path, "cannot be spelled as JSON")
 	}
 	return text
 }

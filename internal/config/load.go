@@ -75,11 +75,11 @@ func (r *reader) read(text []byte) *File {
 func (r *reader) checkBytes(text []byte) bool {
 	switch {
 	case len(text) > MaxSize:
-		r.fail(0, "", "is longer than %d bytes", MaxSize)
+		r.failf(0, "", "is longer than %d bytes", MaxSize)
 	case !utf8.Valid(text):
-		r.fail(lineOf(text, firstBroken(text)), "", "is no UTF-8 here")
+		r.failf(lineOf(text, firstBroken(text)), "", "is no UTF-8 here")
 	case bytes.IndexByte(text, 0) >= 0:
-		r.fail(lineOf(text, bytes.IndexByte(text, 0)), "", "holds a NUL")
+		r.failf(lineOf(text, bytes.IndexByte(text, 0)), "", "holds a NUL")
 	}
 	return len(r.errs) > 0
 }
@@ -102,7 +102,7 @@ func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte(
 func (r *reader) parse(text []byte) (body ast.Node) {
 	defer func() {
 		if recover() != nil { // a fault of the library must not end the process
-			r.fail(0, "", "cannot be read as YAML")
+			r.failf(0, "", "cannot be read as YAML")
 			body = nil
 		}
 	}()
@@ -114,10 +114,10 @@ func (r *reader) parse(text []byte) (body ast.Node) {
 	if err != nil {
 		var at yaml.Error
 		if !errors.As(err, &at) || at.GetToken() == nil {
-			r.fail(0, "", "cannot be read as YAML")
+			r.failf(0, "", "cannot be read as YAML")
 			return nil
 		}
-		r.fail(at.GetToken().Position.Line, "", "cannot be read as YAML: %.200s", at.GetMessage())
+		r.failf(at.GetToken().Position.Line, "", "cannot be read as YAML: %.200s", at.GetMessage())
 		return nil
 	}
 	for _, d := range f.Docs {
@@ -125,7 +125,7 @@ func (r *reader) parse(text []byte) (body ast.Node) {
 			continue
 		}
 		if body != nil {
-			r.fail(line(d.Body), "", "begins a second document: a configuration is one")
+			r.failf(line(d.Body), "", "begins a second document: a configuration is one")
 			return nil
 		}
 		body = d.Body
@@ -147,14 +147,14 @@ var refused = map[token.Type]string{
 // configuration does without.
 func (r *reader) checkTokens(tokens token.Tokens) bool {
 	if len(tokens) > maxTokens {
-		r.fail(tokens[maxTokens].Position.Line, "", "is where the file holds more than %d words and marks", maxTokens)
+		r.failf(tokens[maxTokens].Position.Line, "", "is where the file holds more than %d words and marks", maxTokens)
 		return true
 	}
 	depth, entries, last := 0, 0, 0
 	for _, t := range tokens {
 		at := t.Position.Line
 		if what, ok := refused[t.Type]; ok {
-			r.fail(at, "", "%s stands here: the configuration does without; put a text that begins so in quotes", what)
+			r.failf(at, "", "%s stands here: the configuration does without; put a text that begins so in quotes", what)
 			return true
 		}
 		switch t.Type {
@@ -170,7 +170,7 @@ func (r *reader) checkTokens(tokens token.Tokens) bool {
 		default:
 		}
 		if depth > MaxDepth || entries > MaxDepth {
-			r.fail(at, "", "holds lists and mappings deeper than %d", MaxDepth)
+			r.failf(at, "", "holds lists and mappings deeper than %d", MaxDepth)
 			return true
 		}
 	}

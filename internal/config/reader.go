@@ -18,16 +18,16 @@ type reader struct {
 	errs  Errors
 }
 
-func (r *reader) fail(line int, key, format string, args ...any) {
+func (r *reader) failf(line int, key, format string, args ...any) {
 	r.errs = append(r.errs, &Error{File: r.file, Line: line, Key: key, Problem: fmt.Sprintf(format, args...)})
 }
 
 // failAt tells an error about a key that was read before; where the key itself
 // is missing the line is that of what it is missing in.
-func (r *reader) failAt(key, format string, args ...any) {
+func (r *reader) failAtf(key, format string, args ...any) {
 	for at := key; ; at = at[:max(strings.LastIndexAny(at, ".["), 0)] {
 		if line, ok := r.lines[at]; ok || at == "" {
-			r.fail(line, key, format, args...)
+			r.failf(line, key, format, args...)
 			return
 		}
 	}
@@ -47,23 +47,23 @@ type fields map[string]func(path string, n ast.Node)
 func (r *reader) mapping(path string, n ast.Node, known fields) {
 	values, ok := entries(n)
 	if !ok {
-		r.fail(line(n), path, "is %s, not a mapping", kind(n))
+		r.failf(line(n), path, "is %s, not a mapping", kind(n))
 		return
 	}
 	seen := map[string]bool{}
 	for _, v := range values {
 		key, ok := v.Key.(*ast.StringNode)
 		if !ok {
-			r.fail(line(v.Key), path, "holds a key that is no text")
+			r.failf(line(v.Key), path, "holds a key that is no text")
 			continue
 		}
 		at := join(path, key.Value)
 		read, ok := known[key.Value]
 		switch {
 		case !ok:
-			r.fail(line(v.Key), at, "is not known here%s", advice(key.Value, known))
+			r.failf(line(v.Key), at, "is not known here%s", advice(key.Value, known))
 		case seen[key.Value]:
-			r.fail(line(v.Key), at, "stands here twice")
+			r.failf(line(v.Key), at, "stands here twice")
 		default:
 			seen[key.Value], r.lines[at] = true, line(v.Key)
 			if !isNull(v.Value) {
@@ -109,17 +109,17 @@ func (r *reader) list(path string, n ast.Node, limit int, each func(path string,
 	s, ok := n.(*ast.SequenceNode)
 	switch {
 	case !ok:
-		r.fail(line(n), path, "is %s, not a list", kind(n))
+		r.failf(line(n), path, "is %s, not a list", kind(n))
 		return
 	case len(s.Values) > limit:
-		r.fail(line(n), path, "holds %d entries, at most %d are allowed", len(s.Values), limit)
+		r.failf(line(n), path, "holds %d entries, at most %d are allowed", len(s.Values), limit)
 		return
 	}
 	for i, v := range s.Values {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		r.lines[at] = max(line(v), r.lines[path])
 		if isNull(v) {
-			r.fail(r.lines[at], at, "is empty")
+			r.failf(r.lines[at], at, "is empty")
 			continue
 		}
 		each(at, v)
@@ -150,11 +150,11 @@ func (r *reader) text(into *string, limit int) func(string, ast.Node) {
 		s, ok := textOf(n)
 		switch {
 		case !ok && (kind(n) == "a number" || kind(n) == "true or false"):
-			r.fail(line(n), path, "is %s, not a text: put it in quotes", kind(n))
+			r.failf(line(n), path, "is %s, not a text: put it in quotes", kind(n))
 		case !ok:
-			r.fail(line(n), path, "is %s, not a text", kind(n))
+			r.failf(line(n), path, "is %s, not a text", kind(n))
 		case len(s) > limit:
-			r.fail(line(n), path, "is %d bytes long, at most %d are allowed", len(s), limit)
+			r.failf(line(n), path, "is %d bytes long, at most %d are allowed", len(s), limit)
 		default:
 			*into = s
 		}
@@ -178,7 +178,7 @@ func (r *reader) flag(into *bool) func(string, ast.Node) {
 	return func(path string, n ast.Node) {
 		b, ok := n.(*ast.BoolNode)
 		if !ok {
-			r.fail(line(n), path, "is %s, not true or false", kind(n))
+			r.failf(line(n), path, "is %s, not true or false", kind(n))
 			return
 		}
 		*into = b.Value
@@ -189,15 +189,15 @@ func (r *reader) number(into *int, least, most int) func(string, ast.Node) {
 	return func(path string, n ast.Node) {
 		i, ok := n.(*ast.IntegerNode)
 		if !ok {
-			r.fail(line(n), path, "is %s, not a whole number", kind(n))
+			r.failf(line(n), path, "is %s, not a whole number", kind(n))
 			return
 		}
 		v, ok := i.Value.(uint64)
-		if !ok || v < uint64(least) || v > uint64(most) { //nolint:gosec // least and most are not negative
-			r.fail(line(n), path, "is out of bounds: %d to %d are allowed", least, most)
+		if !ok || v < uint64(least) || v > uint64(most) {
+			r.failf(line(n), path, "is out of bounds: %d to %d are allowed", least, most)
 			return
 		}
-		*into = int(v) //nolint:gosec // at most most
+		*into = int(v)
 	}
 }
 
@@ -207,9 +207,9 @@ func (r *reader) duration(into *time.Duration, least, most time.Duration) func(s
 		d, err := time.ParseDuration(s)
 		switch {
 		case !ok || err != nil:
-			r.fail(line(n), path, "is no duration: write it with its unit, like 15s or 250ms")
+			r.failf(line(n), path, "is no duration: write it with its unit, like 15s or 250ms")
 		case d < least || d > most:
-			r.fail(line(n), path, "is %s, allowed are %s to %s", d, least, most)
+			r.failf(line(n), path, "is %s, allowed are %s to %s", d, least, most)
 		default:
 			*into = d
 		}

@@ -46,9 +46,9 @@ func (r *reader) checkLines(text []byte) bool {
 		number++
 		switch {
 		case len(l) > maxLine:
-			r.fail(number, "", "is a line of more than %d bytes", maxLine)
+			r.failf(number, "", "is a line of more than %d bytes", maxLine)
 		case secretShapes.Match(l):
-			r.fail(number, lineKey(l), secretAdvice)
+			r.failf(number, lineKey(l), secretAdvice)
 		}
 	}
 	return len(r.errs) > 0
@@ -80,7 +80,7 @@ func (r *reader) randomIn(path string, n ast.Node) {
 		for _, v := range values {
 			key, _ := textOf(v.Key)
 			if random(key) || secretShapes.MatchString(key) {
-				r.fail(line(v.Key), path, "holds a key that "+secretAdvice)
+				r.failf(line(v.Key), path, "holds a key that "+secretAdvice)
 				continue
 			}
 			r.randomIn(join(path, key), v.Value)
@@ -94,7 +94,7 @@ func (r *reader) randomIn(path string, n ast.Node) {
 		return
 	}
 	if s, ok := textOf(n); ok && (random(s) || secretShapes.MatchString(s)) {
-		r.fail(line(n), path, secretAdvice)
+		r.failf(line(n), path, secretAdvice)
 	}
 }
 

@@ -24,7 +24,7 @@ func (r *reader) top(f *File, root ast.Node) {
 	known["providers"] = func(path string, n ast.Node) {
 		r.list(path, n, routing.MaxInstances, func(at string, n ast.Node) { f.Providers = append(f.Providers, r.provider(at, n)) })
 		if s, ok := n.(*ast.SequenceNode); ok && len(s.Values) == 0 {
-			r.fail(line(n), path, "is an empty list: leave it out, or list an instance")
+			r.failf(line(n), path, "is an empty list: leave it out, or list an instance")
 		}
 	}
 	known["defaults"] = func(path string, n ast.Node) {

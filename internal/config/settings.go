@@ -80,7 +80,7 @@ func (r *reader) settings(into map[string]string) fields {
 			before := len(r.errs)
 			r.text(&v, maxText)(at, n)
 			if p := problem(v); p != "" && len(r.errs) == before {
-				r.fail(line(n), at, "%s", p)
+				r.failf(line(n), at, "%s", p)
 			}
 			into[name] = v
 		}
