@@ -23,7 +23,7 @@ run: ## start an engine with its own NATS server, data in ./data
 	$(GO) run ./cmd/engine
 
 .PHONY: demo
-demo: ## run a loop of three iterations on a temporary engine, and audit it
+demo: ## run a loop on a temporary engine, approve a call of it, and audit it
 	@$(GO) run ./cmd/culm demo
 
 .PHONY: build

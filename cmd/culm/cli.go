@@ -55,10 +55,25 @@ type cli struct {
 	} `cmd:"" help:"Start, stop and follow counted loops."`
 	Cancel cancel `cmd:"" help:"Cancel the run: nothing more of it will start."`
 	Resume resume `cmd:"" help:"Ask for a run of what is pending: an unanswered message, a decided call."`
-	Watch  watch  `cmd:"" help:"Show events as they happen, without a gap."`
-	Log    logCmd `cmd:"" help:"Show the stored events of a session."`
-	State  state  `cmd:"" help:"Show the state that the stored events add up to."`
-	Audit  audit  `cmd:"" help:"Check that nothing stored was changed, lost, doubled or moved."`
+
+	Pending pending `cmd:"" help:"Show everything that waits for a person, oldest first."`
+	Approve approve `cmd:"" help:"Let a waiting call run, exactly as it is shown."`
+	Deny    deny    `cmd:"" help:"Refuse a waiting call; the model is told."`
+	Answer  answer  `cmd:"" help:"Answer a question of the agent."`
+	Resolve resolve `cmd:"" help:"Say how a call ended whose outcome was lost."`
+	Mode    mode    `cmd:"" help:"Set the permission mode of a session, or its plan mode."`
+	Policy  struct {
+		List   policyList   `cmd:"" help:"Show the mode and the rules of the installation."`
+		Add    policyAdd    `cmd:"" help:"Add a rule."`
+		Remove policyRemove `cmd:"" help:"Remove a rule."`
+		Mode   policyMode   `cmd:"" help:"Set the mode of the installation."`
+		Test   policyTest   `cmd:"" help:"Tell what would happen to a call, and by which rule; nothing happens."`
+	} `cmd:"" help:"Rules for all sessions: what may run, what never, what is always asked about."`
+
+	Watch watch  `cmd:"" help:"Show events as they happen, without a gap."`
+	Log   logCmd `cmd:"" help:"Show the stored events of a session."`
+	State state  `cmd:"" help:"Show the state that the stored events add up to."`
+	Audit audit  `cmd:"" help:"Check that nothing stored was changed, lost, doubled or moved."`
 
 	Demo       demo       `cmd:"" help:"Run a loop on an engine of its own in a temporary folder, and audit it."`
 	Version    version    `cmd:"" help:"Print the version."`

@@ -18,7 +18,7 @@ type demo struct{}
 
 // Help is shown by culm demo --help.
 func (demo) Help() string {
-	return `Starts an engine with its own NATS server in a temporary folder, has it run a loop of three iterations over the recorded session that ships with culm (no model is called), shows the events live, stops the engine, starts it again on the same data and audits what is stored. The folder is removed at the end.`
+	return `Starts an engine with its own NATS server in a temporary folder and has it run a loop of three iterations over the recorded session that ships with culm (no model is called). The first file that is to be written waits for a person: the demo shows it, approves it as "demo-approver", and the loop goes on. Then the engine is stopped and started again on the same data, what is stored is audited, and who allowed what is shown. The folder is removed at the end.`
 }
 
 const (
@@ -49,7 +49,8 @@ func (demo) Run(ctx context.Context, a *app) error {
 	a.sayf("\nThat took %s. Where to go next:\n", show.Elapsed(uint64(a.now().Sub(began).Milliseconds())))
 	a.sayf("  go run ./cmd/engine                                    an engine that stays, data in ./data")
 	a.sayf("  go run ./cmd/culm session create first                 a session of yours, in a second terminal")
-	a.sayf("  go run ./cmd/culm loop start first \"…\" -n 3 --follow   a loop in it")
+	a.sayf("  go run ./cmd/culm loop start first \"…\" -n 3 --follow   a loop in it, which asks before it writes")
+	a.sayf("  go run ./cmd/culm pending                              what waits for you")
 	a.sayf("  go run ./cmd/culm --help                               everything else; README.md tells the story")
 	return nil
 }
@@ -94,6 +95,10 @@ func awaitReady(out io.Reader) (url string, err error) {
 	return "", errors.Join(errors.New("the engine did not become ready"), lines.Err())
 }
 
+// demoApprover is who approves in the demo.
+const demoApprover = "demo-approver"
+
+// demoLoop runs the loop until it waits for a person, and approves.
 func (a *app) demoLoop(ctx context.Context) error {
 	b, err := a.connect(ctx)
 	if err != nil {
@@ -105,7 +110,7 @@ func (a *app) demoLoop(ctx context.Context) error {
 		return err
 	}
 	a.sayf("A loop of %d iterations runs over the recorded session; each line is one stored event.\n", demoIterations)
-	loop := data{"max_iterations": demoIterations, "max_total_rounds": demoRounds}
+	loop := data{"max_iterations": demoIterations, "max_total_rounds": demoRounds, "on_park": "pause"}
 	q, err := a.do(ctx, b, demoSession, "run.request", data{"prompt": demoPrompt, "loop": loop}, commandFlags{})
 	if err != nil {
 		return err
@@ -114,9 +119,31 @@ func (a *app) demoLoop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.follow(ctx, b, demoSession, o.RunID, r.Sequence-1)
+	if err := a.follow(ctx, b, demoSession, o.RunID, r.Sequence-1); !errors.Is(err, errWaits) {
+		return errors.Join(errors.New("the loop did not stop to ask"), err)
+	}
+	return a.demoApprove(ctx, b)
+}
+
+// demoApprove shows what waits and lets it run, and what is like it with it.
+func (a *app) demoApprove(ctx context.Context, b backend) error {
+	it, err := a.find(ctx, b, demoSession, "")
+	if err != nil {
+		return err
+	}
+	a.sayf("\nThe loop has paused: nothing runs until a person decides. This is what waits (culm pending):\n\n%s", it.block(a, false))
+	a.sayf("A person approves it, and all writes below that folder for this session:\n\n  culm approve %s --session --matcher path_subtree\n", demoSession)
+	person := *a
+	person.Actor = demoApprover
+	return person.decide(ctx, verdict{
+		aboutCall: aboutCall{Session: demoSession, Call: it.ToolCallID}, decision: allowSession, matcher: "path_subtree", yes: true, follow: true,
+	})
 }
 
 func (a *app) demoAudit(ctx context.Context) error {
-	return (&audit{Session: demoSession}).Run(ctx, a)
+	if err := (&audit{Session: demoSession}).Run(ctx, a); err != nil {
+		return err
+	}
+	a.sayf("\nWho allowed what, and what ran of it (culm log %s --approvals):\n", demoSession)
+	return (&logCmd{Session: demoSession, Approvals: true}).Run(ctx, a)
 }

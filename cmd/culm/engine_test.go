@@ -60,7 +60,7 @@ func must(t *testing.T, url string, args ...string) string {
 
 func TestASessionFromCreationToAudit(t *testing.T) {
 	url := startEngine(t)
-	must(t, url, "session", "create", "demo", "--title", "First")
+	must(t, url, "session", "create", "demo", "--title", "First", "--mode", "auto")
 	followed := must(t, url, "loop", "start", "demo", "the next draft", "-n", "3", "--follow")
 	for _, want := range []string{"asks for a run, a loop of 3 iterations", "iteration 1 of 3 admitted", "iteration 3 of 3 admitted", "loop completed, 3/3"} {
 		if strings.Count(followed, want) != 1 {
@@ -169,7 +169,10 @@ func (w lineWriter) next(t *testing.T) string {
 func TestDemo(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := person(t.Context(), t, "nats://127.0.0.1:1", "demo")
-	for _, want := range []string{"loop completed, 3/3", "demo: ", "all fine", "culm session create"} {
+	for _, want := range []string{
+		"waits for approval of write_file", "with      path: ", "demo-approver  allows tool Write for this session",
+		"loop completed, 3/3", "demo: 54 events, all fine", "Who allowed what", "culm session create",
+	} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("%q is missing", want)
 		}

@@ -114,7 +114,7 @@ var hints = map[string]string{
 	aggregate.CodeUnavailable:           "nothing is known to be stored; the same command with the same --id may be tried again",
 	aggregate.CodePayloadTooLarge:       "shorten the text; large content belongs into a file that the message names",
 	aggregate.CodeInvalidToken:          "names have 1 to 64 letters, digits, _ and -, and do not begin with _",
-	aggregate.CodeCallsOpen:             "calls wait for a person: culm session show %s",
+	aggregate.CodeCallsOpen:             "calls wait for a person: culm pending %s",
 	aggregate.CodeInvalidBounds:         "1 to 100 iterations, from as many rounds up to 1000, and a prompt of 1 to 16384 bytes",
 	aggregate.CodeGoldConflict:          "a loop and an enabled goal judge exclude each other",
 	aggregate.CodePromptNotCurrentUser:  "give the prompt with the command; it is stored with it",
@@ -124,8 +124,18 @@ var hints = map[string]string{
 	aggregate.CodeGenerationChanged:     "another loop or request has taken its place: culm session show %s",
 	aggregate.CodeRecoveryUnsupported: "its runner was lost and nobody knows how its last step ended. " +
 		"Look (culm log %[1]s), then culm loop continue %[1]s or culm loop abandon %[1]s, with --acknowledge-unknown",
-	aggregate.CodeMalformedState:      "what is stored can not be read: culm audit %s says where",
-	aggregate.CodeProviderUnavailable: "the engine's configuration does not have this provider: culm session show %s",
+	aggregate.CodeAlreadyDecided:          "a decision is final; what else waits: culm pending %s",
+	aggregate.CodeNoPendingQuestion:       "what waits: culm pending %s",
+	aggregate.CodePendingQuestionMismatch: "what waits: culm pending %s",
+	aggregate.CodeDecisionNotAllowed:      "what it takes: culm pending %s",
+	aggregate.CodeUnknownMatcher:          "its matchers: culm pending %s",
+	aggregate.CodePolicyConflict:          "a rule or the mode was changed since you looked; look again and decide anew: culm pending %s",
+	aggregate.CodeConfirmationRequired:    "a rule for every session needs --confirm-global",
+	aggregate.CodeWorkspaceRequired:       "the session has no workspace; allow it once, for the session, or give new sessions one with --workspace",
+	aggregate.CodeOptionNotAllowed:        "an option counts exactly as it is written: culm pending %s",
+	aggregate.CodePlanMode:                "culm mode %s exit-plan ends the plan mode",
+	aggregate.CodeMalformedState:          "what is stored can not be read: culm audit %s says where",
+	aggregate.CodeProviderUnavailable:     "the engine's configuration does not have this provider: culm session show %s",
 }
 
 func hintFor(code, session string) string {

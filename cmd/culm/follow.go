@@ -13,6 +13,9 @@ import (
 // errEnded ends a Follow from its handler: the run has ended.
 var errEnded = errors.New("ended")
 
+// errWaits: the run waits for a person.
+var errWaits = errors.New("the run waits for a person")
+
 // follow shows the events of a session after the given sequence until the run
 // ends. It returns nil if the run ended well. run may be "": then it is the
 // first one requested.
@@ -72,7 +75,7 @@ func (w *runEnd) sees(e *events.Event) bool {
 		w.end(w.run, errors.New("the session was closed"))
 	}
 	if suspends(e.Data) {
-		w.end(e.Run, fmt.Errorf("the run waits for a person: culm session show %s", e.Session))
+		w.end(e.Run, fmt.Errorf("%w: culm pending %s", errWaits, e.Session))
 	}
 	return w.over
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -18,6 +19,8 @@ type logCmd struct {
 	Session sessionName `arg:"" help:"Name of the session."`
 	From    uint64      `placeholder:"SEQ" help:"Begin with this event."`
 	To      uint64      `placeholder:"SEQ" help:"End with this event."`
+
+	Approvals bool `help:"Only what a person was asked, who decided what, and what ran of it."`
 }
 
 // Run prints the stored events: readable, or with --json exactly as stored.
@@ -38,6 +41,9 @@ func (c *logCmd) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return notFound(string(c.Session), err)
 		}
+		if c.Approvals && !aboutApprovals(r.Type) {
+			continue
+		}
 		if a.JSON {
 			err = a.printRaw(r.Payload)
 		} else if line := printer.Record(r); r.Seq >= c.From {
@@ -48,6 +54,18 @@ func (c *logCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	return nil
+}
+
+// aboutApprovals says that events of the type are about a person's decision.
+func aboutApprovals(eventType string) bool {
+	noun, verb, _ := strings.Cut(eventType, ".")
+	switch noun {
+	case "approval", "question", "replay", "policy":
+		return true
+	case "tool":
+		return verb == "parked" || verb == "resolved" || verb == "denied"
+	}
+	return eventType == "run.interrupted"
 }
 
 // pageSize is how many events one read asks for.

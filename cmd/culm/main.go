@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type app struct {
 	place       *time.Location
 	dial        func(ctx context.Context, a *app) (backend, error)
 	parser      *kong.Kong
+	lines       *bufio.Reader // over in, for whoever is asked something
 }
 
 // exit is how kong's own flags (--help) leave.

@@ -22,6 +22,26 @@ type screen struct {
 	printer *show.Printer
 	open    string // whose delta text was printed last, "" for none
 	midLine bool   // the cursor stands behind it, in the same line
+	asking  bool   // a person is being asked: lines wait
+	held    []string
+}
+
+// hold keeps what comes from now on for release.
+func (s *screen) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endText()
+	s.asking = true
+}
+
+// release prints what was held.
+func (s *screen) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, line := range s.held {
+		fmt.Fprintln(s.app.out, line)
+	}
+	s.asking, s.held = false, nil
 }
 
 func newScreen(a *app, style show.Style) *screen {
@@ -50,6 +70,10 @@ func (s *screen) record(r events.Record) error {
 	if s.app.JSON {
 		return s.app.printRaw(r.Payload)
 	}
+	if s.asking {
+		s.held = append(s.held, s.printer.Record(r))
+		return nil
+	}
 	s.endText()
 	_, err := fmt.Fprintln(s.app.out, s.printer.Record(r))
 	return err
@@ -67,7 +91,7 @@ func (s *screen) delta(session, run string, raw []byte) {
 		return
 	}
 	var d bus.Delta
-	if json.Unmarshal(raw, &d) != nil || d.Text == "" {
+	if json.Unmarshal(raw, &d) != nil || d.Text == "" || s.asking {
 		return
 	}
 	if who := session + " " + run + " " + d.Kind; who != s.open {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +18,11 @@ type sessionCreate struct {
 	Title     string            `help:"What it is about."`
 	Model     string            `placeholder:"PROVIDER/MODEL" help:"Model that answers; by default the engine's."`
 	Reasoning string            `placeholder:"EFFORT" help:"Reasoning effort."`
-	Mode      string            `enum:",default,bypass,auto" default:"" placeholder:"MODE" help:"Permission mode: default, bypass or auto."`
+	Mode      string            `enum:",default,bypass,auto" default:"" placeholder:"MODE" help:"Permission mode: default asks a person by policy, bypass asks only about what is dangerous, auto asks nobody."`
 	Workspace string            `placeholder:"DIR" help:"Folder the session works in."`
 	ReadOnly  bool              `help:"Never change anything."`
+	Enforce   bool              `name:"enforce-policy" help:"Have the engine refuse every call that the policy has not allowed, whoever runs it."`
+	NoHuman   bool              `name:"no-human-approver" help:"Nobody is there to be asked: what would ask fails instead."`
 	Metadata  map[string]string `placeholder:"KEY=VALUE" help:"Notes of yours, kept with the session."`
 	commandFlags
 }
@@ -30,7 +31,7 @@ func (c *sessionCreate) Run(ctx context.Context, a *app) error {
 	if c.Name == "" {
 		c.Name = sessionName("s-" + strings.ToLower(ulid.Make().String()[10:20]))
 	}
-	body := some(data{"title": c.Title, "reasoning_effort": c.Reasoning, "mode": c.Mode, "workspace": c.Workspace, "read_only": c.ReadOnly, "metadata": c.Metadata})
+	body := some(data{"title": c.Title, "reasoning_effort": c.Reasoning, "mode": c.Mode, "workspace": c.Workspace, "read_only": c.ReadOnly, "enforce_policy": c.Enforce, "no_human_approver": c.NoHuman, "metadata": c.Metadata})
 	if c.Model != "" {
 		provider, model, ok := strings.Cut(c.Model, "/")
 		if !ok || provider == "" || model == "" {
@@ -88,7 +89,7 @@ func (c *sessionDelete) Run(ctx context.Context, a *app) error {
 		c.Birth = r.Birth
 		if !c.Yes {
 			question := fmt.Sprintf("Delete session %s with %s for good?", name, show.Count(r.Sequence, "event"))
-			if err := a.confirm(question); err != nil {
+			if err := a.confirm(ctx, question); err != nil {
 				return err
 			}
 		}
@@ -102,17 +103,15 @@ func (c *sessionDelete) Run(ctx context.Context, a *app) error {
 
 // confirm asks on a terminal; anything but yes is no. Without a terminal it
 // wants --yes.
-func (a *app) confirm(question string) error {
+func (a *app) confirm(ctx context.Context, question string) error {
 	if !a.terminal {
 		return usage(errors.New("this can not be undone: --yes is wanted"), nil)
 	}
-	fmt.Fprintf(a.errOut, "%s [y/N] ", question)
-	line, _ := bufio.NewReader(a.in).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
+	switch strings.ToLower(a.ask(ctx, question+" [y/N] ")) {
 	case "y", "yes":
 		return nil
 	}
-	return errors.New("nothing was done")
+	return errNothingDone
 }
 
 // ago is a time with its age for tables, "" for none.

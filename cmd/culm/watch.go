@@ -13,12 +13,16 @@ type watch struct {
 	Session sessionName `arg:"" optional:"" help:"Only this session; all if left out."`
 	From    uint64      `placeholder:"SEQ" help:"Begin with this event of the session; by default with what is new."`
 	Deltas  bool        `help:"Show what models and tools stream, too; it is stored nowhere."`
+	Ask     bool        `name:"approvals" help:"Ask here about everything that waits for a person, and decide it as you say."`
 }
 
 // Run shows events until it is interrupted, which is its proper end.
 func (c *watch) Run(ctx context.Context, a *app) error {
 	if c.From > 0 && c.Session == "" {
 		return usage(errors.New("--from counts the events of one session; name it"), nil)
+	}
+	if c.Ask && a.JSON {
+		return usage(errors.New("--approvals talks to a person, --json to a program"), nil)
 	}
 	b, err := a.connect(ctx)
 	if err != nil {
@@ -40,11 +44,17 @@ func (c *watch) Run(ctx context.Context, a *app) error {
 		opts.From = map[string]uint64{session: c.From - 1}
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return b.Feed().Follow(gctx, opts, s.record) })
+	handle := s.record
+	if c.Ask {
+		q := newAsker(a, b, session, s)
+		handle = q.record
+		g.Go(func() error { return q.run(gctx) })
+	}
+	g.Go(func() error { return b.Feed().Follow(gctx, opts, handle) })
 	if c.Deltas {
 		g.Go(func() error { return b.Deltas(gctx, session, s.delta) })
 	}
-	if err := g.Wait(); ctx.Err() == nil {
+	if err := g.Wait(); ctx.Err() == nil && !errors.Is(err, errInputEnded) {
 		return err
 	}
 	return nil

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -10,9 +11,9 @@ import (
 func (p *Printer) toolWords(d events.Data) (tone, string) {
 	switch d := d.(type) {
 	case events.ToolAuthorized:
-		return faint, fmt.Sprintf("%s may %s %s (%s)", tool(d.CallRef), p.short(d.PermissionType), p.quote(d.Resource), p.short(d.Step))
+		return faint, fmt.Sprintf("policy lets %s %s", tool(d.CallRef), p.access(d.Access, d.Verdict))
 	case events.ToolDenied:
-		return bad, fmt.Sprintf("%s may not %s %s (%s)", tool(d.CallRef), p.short(d.PermissionType), p.quote(d.Resource), p.short(d.Step)) + suspended(d.Suspends)
+		return bad, fmt.Sprintf("policy denies %s %s", tool(d.CallRef), p.access(d.Access, d.Verdict)) + suspended(d.Suspends)
 	case events.ToolStarted:
 		return plain, tool(d.CallRef) + " started" + when(d.Mutating, " (it changes things)")
 	case events.ToolFinished:
@@ -29,15 +30,15 @@ func (p *Printer) toolWords(d events.Data) (tone, string) {
 func (p *Printer) decisionWords(d events.Data) (tone, string) {
 	switch d := d.(type) {
 	case events.ApprovalDecided:
-		text := fmt.Sprintf("%s: %s", tool(d.CallRef), strings.ReplaceAll(Clean(d.Decision), "_", " "))
+		text := p.decision(d)
 		if d.Matcher != nil {
-			text += fmt.Sprintf(", for %s %s", p.short(d.Matcher.Kind), p.quote(d.Matcher.Pattern))
+			text += fmt.Sprintf(", and from now on %s %s", p.short(d.Matcher.Kind), p.quote(d.Matcher.Pattern))
 		}
-		return heard, "decides on " + text + because(p.quoteIf(d.Note)) + goesOn(d.RunID)
+		return heard, text + because(p.quoteIf(d.Note)) + goesOn(d.RunID)
 	case events.QuestionAnswered:
-		return heard, "answers " + p.quote(d.Answer) + goesOn(d.RunID)
+		return heard, fmt.Sprintf("answers %s: %s", tool(d.CallRef), p.quote(d.Answer)) + planMoved(d.Plan) + goesOn(d.RunID)
 	case events.QuestionExpired:
-		return bad, fmt.Sprintf("nobody decided on %s in time; it did not run", tool(d.CallRef)) + goesOn(d.RunID)
+		return bad, fmt.Sprintf("nobody decided on %s in time; it did not run, and nobody denied it", tool(d.CallRef)) + goesOn(d.RunID)
 	}
 	return plain, Clean(d.EventType())
 }
@@ -50,7 +51,7 @@ func (p *Printer) replayWords(d events.Data) (tone, string) {
 		t, text := p.outcome("approved call of "+tool(d.CallRef), d.Result)
 		return t, text + suspended(d.Suspends)
 	case events.ReplayBlocked:
-		return bad, fmt.Sprintf("approved call of %s may not run any more (%s)", tool(d.CallRef), p.short(d.Reason)) + suspended(d.Suspends)
+		return bad, fmt.Sprintf("approved call of %s may not run any more (%s)", tool(d.CallRef), cmp.Or(blocked[d.Reason], p.short(d.Reason))) + suspended(d.Suspends)
 	case events.ReplayReparked:
 		return waiting, p.parked(d.CallRef, d.Parked) + ", once more" + suspended(d.Suspends)
 	}
@@ -94,12 +95,59 @@ func (p *Printer) outcome(what string, r events.Result) (tone, string) {
 }
 
 func (p *Printer) parked(c events.CallRef, d events.Parked) string {
-	switch d.Kind {
-	case "question":
+	switch q := d.Request; {
+	case d.Kind == "question":
 		return fmt.Sprintf("%s asks %s", tool(c), p.quote(d.Question.Question))
-	default:
-		return fmt.Sprintf("%s waits for approval: %s", tool(c), p.quote(d.Question.Question))
+	case q != nil && d.Question.Source == "policy": // the question says no more than the request
+		return fmt.Sprintf("%s waits for approval of %s %s", tool(c), p.short(q.PermissionType), p.quote(q.Resource)) + when(q.Risk != "", ", "+p.short(q.Risk)+" risk")
 	}
+	return fmt.Sprintf("%s waits for approval: %s", tool(c), p.quote(d.Question.Question))
+}
+
+// access says what a call wants and which rule or step of the policy answered.
+func (p *Printer) access(a events.Access, v events.Verdict) string {
+	why := cmp.Or(steps[v.Step], p.short(v.Step))
+	switch v.Step {
+	case "deny_rule", "allow_rule":
+		why += " " + p.short(v.RuleID)
+	}
+	return fmt.Sprintf("%s %s (%s)", p.short(a.PermissionType), p.quote(a.Resource), why)
+}
+
+// steps are the steps of the evaluation order in words.
+var steps = map[string]string{
+	"platform_hard_deny": "nothing allows it", "deny_rule": "rule", "session_deny": "denied for this session", "read_only": "the session is read-only",
+	"plan": "plan mode", "one_shot": "approved once", "auto": "mode auto", "session_grant": "allowed for this session", "allow_rule": "rule",
+	"checks_off": "checks are off", "bypass": "mode bypass", "dont_ask": "mode dont_ask", "accept_edits": "mode accept_edits", "below_threshold": "low risk",
+	"no_human_approver": "nobody is there to be asked",
+}
+
+// blocked are the reasons of a replay that may not be.
+var blocked = map[string]string{"plan": "plan mode is on now", "authority": "the policy denies it by now", "unavailable": "the tool is not there any more"}
+
+// decision says what a person decided.
+func (p *Printer) decision(d events.ApprovalDecided) string {
+	verb, scope, _ := strings.Cut(d.Decision, "_")
+	word, known := scopes[scope]
+	if verbs[verb] == "" || !known {
+		return fmt.Sprintf("decides on %s: %s", tool(d.CallRef), p.short(d.Decision))
+	}
+	return verbs[verb] + " " + tool(d.CallRef) + word
+}
+
+var (
+	verbs  = map[string]string{"allow": "allows", "deny": "denies"}
+	scopes = map[string]string{"once": " once", "session": " for this session", "workspace": " in this workspace", "global": " everywhere"}
+)
+
+func planMoved(move string) string {
+	switch move {
+	case "entered":
+		return "; plan mode on: nothing may be changed"
+	case "exited":
+		return "; plan mode off"
+	}
+	return ""
 }
 
 func succeeded(ok bool) string {

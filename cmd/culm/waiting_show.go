@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"culm/internal/show"
+)
+
+// How much of a value and of a text a list shows; a decision shows all.
+const (
+	listValue = 120
+	listText  = 600
+)
+
+// block tells an item in lines. With limit, long values are cut, which is said.
+func (it *item) block(a *app, limit bool) string {
+	var b strings.Builder
+	line := func(label, text string) { fmt.Fprintf(&b, "  %-10s%s\n", label, text) }
+	fmt.Fprintf(&b, "%s  %s of %s, %s\n", it.Session, it.Kind, show.Clip(show.Clean(it.Tool), 60), a.ago(it.Since))
+	line("call", it.name())
+	if it.Kind != kindApproval {
+		text := it.Question.Question
+		if limit {
+			text = show.Clip(text, listText)
+		}
+		line("asks", barred(text))
+	}
+	if q := it.Request; q != nil {
+		line("wants", fmt.Sprintf("%s %s", show.Clean(q.PermissionType), clipIf(limit, exact(q.Resource))))
+		line("because", strings.ReplaceAll(show.Clean(q.ReasonCode), "_", " ")+about(show.Clean(q.Risk), " risk")+about(show.Clean(q.EffectiveMode), " mode"))
+		if q.Workspace != "" {
+			line("workspace", clipIf(limit, exact(q.Workspace)))
+		}
+	}
+	it.argumentLines(line, limit)
+	line("digest", fmt.Sprintf("%s, %s", show.Clean(it.ArgumentsDigest), show.Count(it.ArgumentsBytes, "byte")))
+	it.answerLines(line)
+	return b.String()
+}
+
+// argumentLines show the exact arguments: a line for each member of an object,
+// each value in JSON's own spelling.
+func (it *item) argumentLines(line func(label, text string), limit bool) {
+	label := "with"
+	for _, m := range members(it.Arguments) {
+		line(label, clipIf(limit, m))
+		label = ""
+	}
+	if len(it.Arguments) < it.ArgumentsBytes {
+		line("", fmt.Sprintf("… the first %s of %s", show.Thousands(uint64(len(it.Arguments))), show.Count(it.ArgumentsBytes, "byte")))
+	}
+}
+
+// members spells arguments for reading, without changing what they say: a JSON
+// object member by member, other JSON in one line, anything else quoted.
+func members(arguments string) []string {
+	v := jsontext.Value(arguments)
+	if !v.IsValid() {
+		return []string{strconv.Quote(arguments)}
+	}
+	d := jsontext.NewDecoder(strings.NewReader(arguments))
+	if tok, err := d.ReadToken(); err != nil || tok.Kind() != '{' {
+		_ = v.Compact()
+		return []string{string(show.CleanJSON(v))}
+	}
+	var out []string
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return []string{strconv.Quote(arguments)}
+		}
+		key := name.String()
+		value, err := d.ReadValue()
+		if err != nil {
+			return []string{strconv.Quote(arguments)}
+		}
+		_ = value.Compact()
+		out = append(out, exact(key)+": "+string(show.CleanJSON(value)))
+	}
+	if out == nil {
+		return []string{"{}"}
+	}
+	return out
+}
+
+func (it *item) answerLines(line func(label, text string)) {
+	if len(it.Decisions) > 0 {
+		line("allowed", show.Clean(strings.Join(it.Decisions, ", ")))
+	}
+	if q := it.Request; q != nil {
+		for i, m := range q.SuggestedMatchers {
+			label := "matchers"
+			if i > 0 {
+				label = ""
+			}
+			line(label, fmt.Sprintf("%-22s %s", show.Clean(m.ID), show.Clip(exact(m.Pattern), listValue)))
+		}
+	}
+	if it.Kind == kindQuestion {
+		var options []string
+		for _, o := range it.Question.Options {
+			options = append(options, show.Quote(o, listValue))
+		}
+		if it.Question.AllowCustom {
+			options = append(options, "any other words")
+		}
+		line("answers", strings.Join(options, " / "))
+	}
+	line("decide", strings.Join(it.commands(), "  or  "))
+}
+
+// commands are what a person may type.
+func (it *item) commands() []string {
+	who := it.Session + " " + it.name()
+	switch {
+	case it.Kind == kindUnknown:
+		return []string{"culm resolve " + who + ` --success|--failed "…"`, "culm approve " + who + " (runs it again)", "culm deny " + who}
+	case it.Kind == kindQuestion && it.option(true) != "":
+		return []string{"culm approve " + who, "culm deny " + who}
+	case it.Kind == kindQuestion:
+		return []string{"culm answer " + who + ` "…"`}
+	}
+	return []string{"culm approve " + who, "culm deny " + who}
+}
+
+// barred shows text of several lines so that it can not be taken for lines of
+// this program: each further one begins with a bar.
+func barred(text string) string {
+	return strings.ReplaceAll(strings.TrimRight(show.CleanBlock(text), "\n"), "\n", "\n  "+strings.Repeat(" ", 8)+"| ")
+}
+
+// exact shows text in one line without changing it: as it stands where that is
+// plain, else quoted with escapes.
+func exact(s string) string {
+	if s != "" && show.Clean(s) == s {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+func clipIf(limit bool, s string) string {
+	if !limit {
+		return s
+	}
+	return show.Clip(s, listValue)
+}
+
+// about appends a detail, if there is one.
+func about(detail, what string) string {
+	if detail == "" {
+		return ""
+	}
+	return ", " + detail + what
+}
