@@ -34,6 +34,9 @@ type checkCommand struct {
 // errDifferent: the views are not what the log says.
 var errDifferent = errors.New("the views differ from the log; projector rebuild computes them anew")
 
+// settleTime is more than a running projector takes to notice a deleted session.
+const settleTime = 20 * time.Second
+
 // Run compares the views with the log, also while a projector runs.
 func (k *checkCommand) Run(ctx context.Context, p *process) error {
 	c, err := p.connect(ctx)
@@ -43,7 +46,7 @@ func (k *checkCommand) Run(ctx context.Context, p *process) error {
 	defer c.nc.Close()
 	printed := 0
 	report, err := projection.Check(ctx, projection.CheckOptions{
-		File: p.DB, Log: c.log,
+		File: p.DB, Log: c.log, Settle: settleTime,
 		Progress: func(left int) { p.log.Info("checking", "sessions_left", left) },
 	}, func(d projection.Difference) {
 		if printed++; k.Limit == 0 || printed <= k.Limit {
