@@ -26,7 +26,8 @@ type fake struct {
 	replies []aggregate.Reply // of Do, in order; the last one again and again
 	doErr   error
 	sent    []sent
-	state   string // JSON of Read
+	state   string            // JSON of Read
+	states  map[string]string // the same by session, where they differ
 	readErr error
 	refuse  *aggregate.Error // answer of Read
 	stored  map[string][]events.Record
@@ -78,7 +79,14 @@ func (f *fake) Read(_ context.Context, session string, q aggregate.ReadQuery) (a
 		}
 		return r, nil
 	}
-	return aggregate.ReadReply{OK: true, Session: session, Birth: "01BIRTH", Sequence: 9, HeadHash: "ab12", State: []byte(f.state)}, nil
+	state := f.state
+	if f.states != nil {
+		var there bool
+		if state, there = f.states[session]; !there {
+			return aggregate.ReadReply{Session: session, Error: &aggregate.Error{Code: aggregate.CodeSessionNotFound}}, nil
+		}
+	}
+	return aggregate.ReadReply{OK: true, Session: session, Birth: "01BIRTH", Sequence: 9, HeadHash: "ab12", State: []byte(state)}, nil
 }
 
 func (f *fake) Log() logReader    { return fakeLog{f} }

@@ -33,6 +33,20 @@ func TestBadArgumentsExitWith2(t *testing.T) {
 		"unknown shell":                  {"completion", "tcsh"},
 		"delete without --yes at a pipe": {"session", "delete", "demo"},
 		"continue without saying so":     {"loop", "continue", "demo"},
+		"two scopes":                     {"approve", "demo", "--session", "--global"},
+		"answer without text":            {"answer", "demo"},
+		"answer of three words":          {"answer", "demo", "c1", "two", "words"},
+		"resolve without outcome":        {"resolve", "demo", "c1"},
+		"resolve with two outcomes":      {"resolve", "demo", "c1", "--success", "x", "--failed", "y"},
+		"unknown mode":                   {"mode", "demo", "yolo"},
+		"reason without plan":            {"mode", "demo", "auto", "--reason", "x"},
+		"unknown effect":                 {"policy", "add", "maybe", "read", "exact_resource", "x"},
+		"unknown permission type":        {"policy", "add", "deny", "fly", "exact_resource", "x"},
+		"matcher that does not fit":      {"policy", "add", "deny", "write_file", "command_prefix", "x"},
+		"unknown mode of policy":         {"policy", "mode", "yolo"},
+		"test of an unknown type":        {"policy", "test", "Write", "x", "--type", "fly"},
+		"test with no such file":         {"policy", "test", "Write", "x", "--config", "/does/not/exist"},
+		"asking a program":               {"watch", "--approvals", "--json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := culm(t, &fake{state: "{}"}, args...)
@@ -77,6 +91,12 @@ func TestCommandsSayWhatTheContractSays(t *testing.T) {
 		{"loop abandon demo --acknowledge-unknown --generation g2", "demo", "loop.abandon", `{"acknowledge_unknown":true,"generation":"g2"}`},
 		{"cancel demo --run r1", "demo", "run.cancel", `{"run_id":"r1"}`},
 		{"resume demo", "demo", "run.resume", `{}`},
+		{"session create demo --enforce-policy --no-human-approver --read-only --workspace /w", "demo", "session.create", `{"enforce_policy":true,"no_human_approver":true,"read_only":true,"workspace":"/w"}`},
+		{"mode demo bypass", "demo", "session.set_mode", `{"mode":"bypass"}`},
+		{"mode demo plan --reason look", "demo", "session.enter_plan", `{"reason":"look"}`},
+		{"mode demo exit-plan", "demo", "session.exit_plan", `{}`},
+		{"policy mode dont_ask", "_settings", "policy.set_mode", `{"mode":"dont_ask"}`},
+		{"policy remove r1", "_settings", "policy.remove_rule", `{"rule_id":"r1"}`},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			f := &fake{state: `{"loop":{"generation":"g1","status":"recovery_unsupported"},"future":{"x":1}}`}
