@@ -158,7 +158,7 @@ func (l *live) answer(e *events.Event, d *events.RoundFinished) error {
 		o.MessageID, o.Decision, o.FinishReason = d.Message.MessageID, d.Decision, d.FinishReason
 		o.Attempts, o.ToolCalls = int64(d.Attempts), int64(len(d.Message.ToolCalls))
 		if d.Usage != nil {
-			o.PromptTokens, o.CompletionTokens, o.TotalTokens = clamp(d.Usage.Prompt), clamp(d.Usage.Completion), clamp(d.Usage.Total)
+			o.PromptTokens, o.CompletionTokens, o.TotalTokens = tokens(d.Usage.Prompt), tokens(d.Usage.Completion), tokens(d.Usage.Total)
 		}
 	}
 	l.used(e, d)
@@ -177,22 +177,20 @@ func (l *live) used(e *events.Event, d *events.RoundFinished) {
 	if d.Usage != nil {
 		u = *d.Usage
 	}
-	prompt, completion, total := clamp(u.Prompt), clamp(u.Completion), clamp(u.Total)
+	prompt, completion, total := tokens(u.Prompt), tokens(u.Completion), tokens(u.Total)
 	row := &usageRow{Session: e.Session, Day: e.Time.UTC().Format("2006-01-02"), Rounds: 1, Prompt: prompt, Completion: completion, Total: total}
 	if n := l.run; n != nil {
 		row.Provider, row.Model = n.Provider, n.Model
-		n.PromptTokens, n.CompletionTokens, n.TotalTokens = plus(n.PromptTokens, prompt), plus(n.CompletionTokens, completion), plus(n.TotalTokens, total)
+		n.PromptTokens, n.CompletionTokens, n.TotalTokens = n.PromptTokens+prompt, n.CompletionTokens+completion, n.TotalTokens+total
 		l.out.runs.add(n)
 	}
 	l.out.usage.add(row)
 	r := &l.row
-	r.PromptTokens, r.CompletionTokens, r.TotalTokens = plus(r.PromptTokens, prompt), plus(r.CompletionTokens, completion), plus(r.TotalTokens, total)
+	r.PromptTokens, r.CompletionTokens, r.TotalTokens = r.PromptTokens+prompt, r.CompletionTokens+completion, r.TotalTokens+total
 }
 
-// plus adds counts and stays at the greatest one.
-func plus(a, b int64) int64 {
-	if sum := a + b; sum >= a {
-		return sum
-	}
-	return clamp(1 << 63)
-}
+// maxTokens bounds what one answer can have used. More is no count of tokens,
+// and sums of it would leave the numbers that SQL has.
+const maxTokens = 1 << 40
+
+func tokens(n uint64) int64 { return int64(min(n, maxTokens)) } //nolint:gosec // bounded

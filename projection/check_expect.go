@@ -19,6 +19,7 @@ type expected struct {
 	was        moment // before the event
 	first      uint64
 	last       events.Event
+	used, sum  usageRow         // by the event, and by all
 	stamps     map[uint64]stamp // by sequence
 	provider   string           // of the run that was started last
 	model      string
@@ -124,6 +125,11 @@ func (x *expected) observe(e *events.Event, d *raw, size int) {
 	if e.Type == "run.started" {
 		x.provider, x.model = d.Roster.Primary.Provider, d.Roster.Primary.Model
 	}
+	x.used = usageRow{
+		Prompt:     int64(min(x.state.Usage.Prompt-x.was.usage.Prompt, 1<<40)),         //nolint:gosec // bounded
+		Completion: int64(min(x.state.Usage.Completion-x.was.usage.Completion, 1<<40)), //nolint:gosec // bounded
+		Total:      int64(min(x.state.Usage.Total-x.was.usage.Total, 1<<40)),           //nolint:gosec // bounded
+	}
 	x.observeRound(e, d)
 	x.observeRun(e, d)
 	x.observeLoop(e, d)
@@ -165,7 +171,11 @@ func (x *expected) observeRun(e *events.Event, d *raw) {
 	}
 	row.Status, row.Cause, row.Runner, row.Fence = now.Status, now.Cause, now.Runner, clamp(now.Fence)
 	row.CancelRequested, row.Rounds = now.CancelRequested, int64(now.Rounds)
-	row.PromptTokens, row.CompletionTokens, row.TotalTokens = clamp(now.Usage.Prompt), clamp(now.Usage.Completion), clamp(now.Usage.Total)
+	if e.Type == "round.finished" {
+		row.PromptTokens += x.used.Prompt
+		row.CompletionTokens += x.used.Completion
+		row.TotalTokens += x.used.Total
+	}
 	if now.Fence == e.Seq {
 		row.StartedAt, row.Provider, row.Model = nanos(e.Time), x.provider, x.model
 	}
@@ -218,9 +228,7 @@ func (x *expected) observeRound(e *events.Event, d *raw) {
 		case "round.finished":
 			row.Status, row.MessageID, row.Decision, row.FinishReason = "finished", nested(d.Message).MessageID, d.Decision, d.FinishReason
 			row.Attempts, row.ToolCalls = int64(d.Attempts), int64(len(x.state.Calls))
-			row.PromptTokens = clamp(x.state.Usage.Prompt - x.was.usage.Prompt)
-			row.CompletionTokens = clamp(x.state.Usage.Completion - x.was.usage.Completion)
-			row.TotalTokens = clamp(x.state.Usage.Total - x.was.usage.Total)
+			row.PromptTokens, row.CompletionTokens, row.TotalTokens = x.used.Prompt, x.used.Completion, x.used.Total
 		case "round.failed":
 			row.Status, row.ErrorCode, row.ErrorMessage = "failed", nested(d.Error).Code, nested(d.Error).Message
 		default:
@@ -278,9 +286,12 @@ func (x *expected) observeUsage(e *events.Event) {
 	}
 	row = x.byUsage[key]
 	row.Rounds++
-	row.Prompt += clamp(x.state.Usage.Prompt - x.was.usage.Prompt)
-	row.Completion += clamp(x.state.Usage.Completion - x.was.usage.Completion)
-	row.Total += clamp(x.state.Usage.Total - x.was.usage.Total)
+	row.Prompt += x.used.Prompt
+	row.Completion += x.used.Completion
+	row.Total += x.used.Total
+	x.sum.Prompt += x.used.Prompt
+	x.sum.Completion += x.used.Completion
+	x.sum.Total += x.used.Total
 }
 
 // finish makes the rows that follow from the last state.
@@ -312,7 +323,7 @@ func (x *expected) session(cp *checkpointRow) *sessionRow {
 		Mode: n.Mode, EffectiveMode: n.Posture.EffectiveMode, Plan: n.Plan != nil, ReadOnly: n.ReadOnly, NoHumanApprover: n.NoHumanApprover,
 		EnforcePolicy: n.EnforcePolicy, Closed: n.Closed, CreatedAt: nanos(n.Created), UpdatedAt: nanos(x.last.Time), FirstSeq: clamp(x.first),
 		Seq: clamp(s.Head.Seq), LastType: x.last.Type, LastActor: x.last.Actor, Messages: int64(len(x.transcript.Messages)), Round: -1,
-		PromptTokens: clamp(s.Usage.Prompt), CompletionTokens: clamp(s.Usage.Completion), TotalTokens: clamp(s.Usage.Total),
+		PromptTokens: x.sum.Prompt, CompletionTokens: x.sum.Completion, TotalTokens: x.sum.Total,
 		Waiting: int64(s.Waiting()), StuckSeq: cp.StuckSeq, StuckReason: cp.StuckReason,
 	}
 	if n.Parent != nil {

@@ -292,7 +292,7 @@ func TestProjector_Poison(t *testing.T) {
 			})
 			o := options(t, log)
 			o.Logger = nil
-			for range 2 { // the second start tries again
+			for n := range 2 { // the second start tries again
 				r := start(t, o).awaitReady()
 				page, err := r.Sessions(t.Context(), SessionsQuery{Status: "stuck"})
 				if err != nil || len(page.Items) != 1 || page.Items[0].Stuck == nil || page.Items[0].Stuck.Reason == "" {
@@ -303,6 +303,7 @@ func TestProjector_Poison(t *testing.T) {
 					t.Errorf("parked: %+v, %v", stats.Parked, err)
 				}
 				h := newHistory(t, log, 3)
+				h.n = 1000 * (n + 1) // other command ids
 				h.fold("good")
 				h.give("good", "message.submit", fields{"content": "goes on"})
 				w := Wait{MinSequence: map[string]uint64{"good": h.states["good"].Head.Seq}}

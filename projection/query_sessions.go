@@ -120,7 +120,7 @@ func (p *Projector) Sessions(ctx context.Context, q SessionsQuery) (Page[Session
 			l.filter("parent_session <> '' AND parent_session = ?", q.Parent)
 		}
 		if q.Text != "" {
-			like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Text) + "%"
+			like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, "\x00", " ").Replace(q.Text) + "%"
 			l.filter(`(session LIKE ? ESCAPE '\' OR title LIKE ? ESCAPE '\' OR session IN (
 				SELECT m.session FROM messages_fts JOIN messages m ON m.id = messages_fts.rowid WHERE messages_fts MATCH ?))`, like, like, matching(q.Text))
 		}
