@@ -102,9 +102,11 @@ func (s *State) successor(id string, next CallStatus, env Env) string {
 
 // decisionsBlocked says that a loop keeps decisions from starting a run: one
 // that crashed, or ended in the middle of an iteration that only a person's
-// message may follow. A loop that ended by parking does not.
+// message may follow. A loop that ended by parking does not, and no loop keeps
+// a suspended run from going on.
 func (s *State) decisionsBlocked() bool {
-	return !s.parkedLoop() && (s.loopBlocks() || s.pendingRepeat())
+	suspended := s.Run != nil && s.Run.Status == runSuspended
+	return !suspended && !s.parkedLoop() && (s.loopBlocks() || s.pendingRepeat())
 }
 
 func (s *State) blockedReason(runID string) string {

@@ -23,7 +23,7 @@ func TestProperty_AnyCommands(t *testing.T) {
 		var early *State
 		var earlyView string
 		for i := range rapid.IntRange(1, 60).Draw(t, "commands") {
-			switch n := rapid.IntRange(0, 29).Draw(t, "what"); {
+			switch n := pick(t, 30, "what"); {
 			case n == 0:
 				w.lapse()
 			case n == 1 && i > 40:
@@ -32,7 +32,7 @@ func TestProperty_AnyCommands(t *testing.T) {
 				w.move()
 			}
 			w.nextAgrees()
-			if early == nil && rapid.IntRange(0, 9).Draw(t, "keep") == 0 {
+			if early == nil && oneIn(t, 10, "keep") {
 				early, split = w.state.Clone(), len(w.log)
 				earlyView = viewJSON(t, early)
 			}
@@ -45,13 +45,29 @@ func TestProperty_AnyCommands(t *testing.T) {
 	})
 }
 
-// move pays what is owed, or gives any command, half and half.
-func (w *world) move() {
-	c := payment(w.state, Next(w.state), w.answer())
-	if c == nil || rapid.Bool().Draw(w.t, "other") {
-		c = w.draw()
+// move pays what is owed, in one of the ways it can be paid, or gives any
+// command, half and half.
+func (w *world) move() { _, _ = w.give(w.drawMove()) }
+
+func (w *world) drawMove() Command {
+	if oneIn(w.t, 2, "any") {
+		return w.draw()
 	}
-	_, _ = w.give(c)
+	st := Next(w.state)
+	c := payment(w.state, st, w.answer())
+	switch {
+	case c == nil:
+		c = w.personMoves(oneIn(w.t, 2, "allow"))
+	case st.Kind == StepTools && oneIn(w.t, 3, "gate"):
+		id := append(st.Calls, st.Running...)[0].ID
+		return w.parkOf(RunRef{RunID: st.RunID, Fence: st.Fence}, id)
+	case st.Kind == StepModel && oneIn(w.t, 10, "model fails"):
+		return RoundFail{RunRef: RunRef{RunID: st.RunID, Fence: st.Fence}, Round: &st.Round, Error: &events.Failure{Code: "x"}}
+	}
+	if c == nil {
+		return w.draw()
+	}
+	return c
 }
 
 // foldsAgree: the fold of the whole, of a split, and what was evolved command by
@@ -149,13 +165,13 @@ func (w *world) nextAgrees() {
 // it calls tools as long as it may, and when persons deny or allow everything.
 func (w *world) nextEnds() {
 	w.config.Mode = ""
-	talkative := rapid.Bool().Draw(w.t, "talkative")
-	allow := rapid.Bool().Draw(w.t, "allow")
-	bounded := w.state.Loop != nil && w.state.Loop.Status.Live() || w.state.Spent.Budget.MaxRounds > 0
+	talkative := oneIn(w.t, 2, "talkative")
+	allow := oneIn(w.t, 2, "allow")
 	for n := range 400 {
 		st := Next(w.state)
 		answer := &AnswerSpec{Content: "x"}
-		if talkative && bounded && !st.Summary {
+		// A plain run without a bound on its rounds goes on as long as the model calls tools.
+		if talkative && (st.InLoop || w.state.Spent.Budget.MaxRounds > 0) && !st.Summary {
 			answer.ToolCalls = []CallSpec{{ID: "a", Name: "Read", Arguments: "{}"}}
 		}
 		c := payment(w.state, st, answer)
@@ -209,7 +225,7 @@ func TestProperty_ReachesAll(t *testing.T) {
 	sessions := rapid.Custom(func(t *rapid.T) *world {
 		w := newWorld(t)
 		for range 80 {
-			if rapid.IntRange(0, 39).Draw(t, "crash") == 0 {
+			if oneIn(t, 40, "crash") {
 				w.lapse()
 			}
 			w.move()

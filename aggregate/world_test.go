@@ -32,10 +32,10 @@ type world struct {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, state: &State{}, read: &State{}, watch: newWatcher()}
-	w.config.Mode = rapid.SampledFrom([]string{"", "", "", policy.ModePlan, policy.ModeAcceptEdits}).Draw(t, "mode")
+	w.config.Mode = among(t, []string{"", "", "", policy.ModePlan, policy.ModeAcceptEdits}, "mode")
 	w.must(SessionCreate{
-		Model: &events.Model{Provider: "p", Model: "m"}, ReadOnly: rapid.IntRange(0, 9).Draw(t, "read only") == 0,
-		EnforcePolicy: rapid.IntRange(0, 9).Draw(t, "policy") == 0,
+		Model: &events.Model{Provider: "p", Model: "m"}, ReadOnly: oneIn(t, 10, "read only"),
+		EnforcePolicy: oneIn(t, 10, "policy"),
 	})
 	return w
 }
@@ -148,11 +148,11 @@ func (w *world) ref() RunRef {
 	if run := w.state.Run; run != nil {
 		current = RunRef{RunID: run.ID, Fence: run.Fence}
 	}
-	switch n := rapid.IntRange(0, 9).Draw(w.t, "ref"); {
+	switch n := pick(w.t, 10, "ref"); {
 	case n > 0 || len(w.holds) == 0:
 		return current
-	case rapid.Bool().Draw(w.t, "old"):
-		return rapid.SampledFrom(w.holds).Draw(w.t, "hold")
+	case oneIn(w.t, 2, "old"):
+		return among(w.t, w.holds, "hold")
 	default:
 		return RunRef{RunID: current.RunID, Fence: current.Fence + 1}
 	}
@@ -160,16 +160,23 @@ func (w *world) ref() RunRef {
 
 // call draws the id of a call: of the last answer, mostly.
 func (w *world) call() string {
-	if len(w.state.Calls) == 0 || rapid.IntRange(0, 19).Draw(w.t, "no call") == 0 {
+	if len(w.state.Calls) == 0 || oneIn(w.t, 20, "no call") {
 		return "nobody"
 	}
-	return w.state.Calls[rapid.IntRange(0, len(w.state.Calls)-1).Draw(w.t, "call")].ID
+	calls := w.state.Calls
+	if i := slices.IndexFunc(calls, func(c Call) bool { return c.Replaying }); i >= 0 && oneIn(w.t, 2, "replayed") {
+		return calls[i].ID
+	}
+	if i := slices.IndexFunc(calls, func(c Call) bool { return unsettled(c.Status) }); i >= 0 && oneIn(w.t, 2, "unsettled") {
+		return calls[i].ID
+	}
+	return among(w.t, calls, "call").ID
 }
 
 func (w *world) generation(call string) string {
 	c := w.state.call(call)
-	if len(w.gens) > 0 && (c == nil || c.Generation == "" || rapid.IntRange(0, 9).Draw(w.t, "old generation") == 0) {
-		return rapid.SampledFrom(w.gens).Draw(w.t, "generation")
+	if len(w.gens) > 0 && (c == nil || c.Generation == "" || oneIn(w.t, 10, "old generation")) {
+		return among(w.t, w.gens, "generation")
 	}
 	if c == nil || c.Generation == "" {
 		return testGeneration
@@ -182,21 +189,41 @@ func (w *world) round() *uint32 {
 	if run := w.state.Run; run != nil && run.Rounds > 0 {
 		n = run.Rounds - 1
 	}
-	if rapid.IntRange(0, 19).Draw(w.t, "other round") == 0 {
+	if oneIn(w.t, 20, "other round") {
 		n++
 	}
 	return &n
 }
+
+// pick draws a number below n, at most 128, all about as likely: what rapid
+// draws as a number leans to small ones, which in a choice between commands
+// would favour the first.
+func pick(t *rapid.T, n int, label string) int { return numbers.Draw(t, label) * n >> 7 }
+
+var numbers = rapid.Custom(func(t *rapid.T) int {
+	x := 0
+	for range 7 {
+		x <<= 1
+		if rapid.Bool().Draw(t, "bit") {
+			x++
+		}
+	}
+	return x
+})
+
+func oneIn(t *rapid.T, n int, label string) bool { return pick(t, n, label) == n-1 }
+
+func among[T any](t *rapid.T, from []T, label string) T { return from[pick(t, len(from), label)] }
 
 func ptr[T any](v T) *T { return &v }
 
 // answer draws a model's answer.
 func (w *world) answer() *AnswerSpec {
 	a := &AnswerSpec{Content: "x"}
-	for range rapid.SampledFrom([]int{0, 0, 1, 2, 3}).Draw(w.t, "calls") {
+	for range among(w.t, []int{0, 0, 1, 2, 3}, "calls") {
 		a.ToolCalls = append(a.ToolCalls, CallSpec{
-			ID:   rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(w.t, "id"),
-			Name: rapid.SampledFrom([]string{"Write", "Read"}).Draw(w.t, "name"), Arguments: "{}",
+			ID:   among(w.t, []string{"a", "b", "c", ""}, "id"),
+			Name: among(w.t, []string{"Write", "Read"}, "name"), Arguments: "{}",
 		})
 	}
 	return a
@@ -205,7 +232,7 @@ func (w *world) answer() *AnswerSpec {
 // draw is a random command, valid more often than not.
 func (w *world) draw() Command {
 	t := w.t
-	switch rapid.SampledFrom(actions).Draw(t, "action") {
+	switch among(t, actions, "action") {
 	case "request":
 		return w.drawRequest()
 	case "resume":
@@ -225,31 +252,31 @@ func (w *world) draw() Command {
 	case "round":
 		return RoundStart{w.ref()}
 	case "answer":
-		return RoundFinish{RunRef: w.ref(), Round: w.round(), Message: w.answer(), Usage: &events.Usage{Total: 10}, AdmitNext: rapid.Bool().Draw(t, "next")}
+		return RoundFinish{RunRef: w.ref(), Round: w.round(), Message: w.answer(), Usage: &events.Usage{Total: 10}, AdmitNext: oneIn(t, 2, "next")}
 	case "round fails":
 		return RoundFail{RunRef: w.ref(), Round: w.round(), Error: &events.Failure{Code: "x"}}
 	case "start":
 		return ToolStart{RunRef: w.ref(), ToolCallID: w.call()}
 	case "done":
-		return ToolFinish{RunRef: w.ref(), ToolCallID: w.call(), Success: ptr(rapid.Bool().Draw(t, "success")), Content: ptr("c")}
+		return ToolFinish{RunRef: w.ref(), ToolCallID: w.call(), Success: ptr(oneIn(t, 2, "success")), Content: ptr("c")}
 	case "park":
 		return w.drawPark()
 	case "replay":
 		return ReplayStart{w.ref()}
 	case "exhaust":
-		return BudgetExhaust{w.ref(), rapid.SampledFrom([]string{budgetTokens, budgetRounds}).Draw(t, "kind")}
+		return BudgetExhaust{w.ref(), among(t, []string{budgetTokens, budgetRounds}, "kind")}
 	case "refuse":
 		return RunRefuse{w.ref(), "x", "y"}
 	case "finish":
 		return RunFinish{
-			RunRef: w.ref(), Outcome: rapid.SampledFrom([]string{outcomeOK, outcomeError, outcomeCancelled}).Draw(t, "outcome"),
-			CompletionReason: rapid.SampledFrom([]string{"", "", "max_rounds_reached", "whatever"}).Draw(t, "reason"),
+			RunRef: w.ref(), Outcome: among(t, []string{outcomeOK, outcomeError, outcomeCancelled}, "outcome"),
+			CompletionReason: among(t, []string{"", "", "max_rounds_reached", "whatever"}, "reason"),
 		}
 	case "decide":
 		id := w.call()
-		return ApprovalDecide{ToolCallID: id, Generation: w.generation(id), Decision: rapid.SampledFrom([]string{allowOnce, allowOnce, denyOnce, allowSession}).Draw(t, "decision")}
+		return ApprovalDecide{ToolCallID: id, Generation: w.generation(id), Decision: among(t, []string{allowOnce, allowOnce, denyOnce, allowSession}, "decision")}
 	case "answer question":
-		return QuestionAnswer{ToolCallID: rapid.SampledFrom([]string{"", w.call()}).Draw(t, "which"), Answer: ptr(rapid.SampledFrom([]string{"A", "Z"}).Draw(t, "words"))}
+		return QuestionAnswer{ToolCallID: among(t, []string{"", w.call()}, "which"), Answer: ptr(among(t, []string{"A", "Z"}, "words"))}
 	case "resolve":
 		id := w.call()
 		return ToolResolve{ToolCallID: id, Generation: w.generation(id), Success: ptr(true), Content: ptr("r")}
@@ -259,7 +286,7 @@ func (w *world) draw() Command {
 		}
 		return SessionExitPlan{}
 	case "gold":
-		return SessionConfigure{Gold: jsontext.Value(rapid.SampledFrom([]string{`{"enabled":true}`, `null`, `null`}).Draw(t, "gold"))}
+		return SessionConfigure{Gold: jsontext.Value(among(t, []string{`{"enabled":true}`, `null`, `null`}, "gold"))}
 	case "close":
 		return SessionClose{}
 	}
@@ -270,14 +297,14 @@ func (w *world) draw() Command {
 var actions = slices.Concat(
 	slices.Repeat([]string{"request", "claim", "round", "answer", "start", "done", "park", "decide", "replay"}, 4),
 	slices.Repeat([]string{"answer", "round", "claim", "resume", "finish", "answer question", "resolve", "continue"}, 2),
-	[]string{"cancel", "message", "stop", "abandon", "round fails", "exhaust", "refuse", "plan", "gold", "renew"},
+	[]string{"cancel", "message", "stop", "abandon", "round fails", "exhaust", "exhaust", "refuse", "plan", "gold", "renew"},
 )
 
 func (w *world) loopGeneration(optional bool) string {
 	switch {
-	case optional && rapid.Bool().Draw(w.t, "no generation"):
+	case optional && oneIn(w.t, 2, "no generation"):
 		return ""
-	case w.state.Loop == nil || rapid.IntRange(0, 9).Draw(w.t, "other generation") == 0:
+	case w.state.Loop == nil || oneIn(w.t, 10, "other generation"):
 		return testGeneration
 	}
 	return w.state.Loop.Generation
@@ -285,24 +312,26 @@ func (w *world) loopGeneration(optional bool) string {
 
 func (w *world) drawRequest() RunRequest {
 	c := RunRequest{}
-	if rapid.IntRange(0, 3).Draw(w.t, "prompt") > 0 {
+	if !oneIn(w.t, 4, "prompt") {
 		c.Prompt = ptr("P")
 	}
-	if rapid.Bool().Draw(w.t, "loop") {
+	if oneIn(w.t, 2, "loop") {
 		c.Loop = &LoopSpec{
 			MaxIterations: rapid.Uint32Range(0, 3).Draw(w.t, "iterations"), MaxTotalRounds: rapid.Uint32Range(1, 6).Draw(w.t, "rounds"),
-			OnPark: rapid.SampledFrom([]string{"", onParkEnd, onParkPause, onParkPause}).Draw(w.t, "on park"),
+			OnPark: among(w.t, []string{"", onParkEnd, onParkPause, onParkPause}, "on park"),
 		}
 	}
-	if rapid.Bool().Draw(w.t, "budget") {
+	if oneIn(w.t, 2, "budget") {
 		c.Budget = &BudgetSpec{MaxRounds: ptr(rapid.Uint32Range(1, 4).Draw(w.t, "max rounds")), MaxTotalTokens: ptr(rapid.Uint64Range(5, 60).Draw(w.t, "max tokens"))}
 	}
 	return c
 }
 
-func (w *world) drawPark() ToolPark {
-	p := ToolPark{RunRef: w.ref(), ToolCallID: w.call(), Question: "?"}
-	if rapid.IntRange(0, 2).Draw(w.t, "typed") > 0 {
+func (w *world) drawPark() ToolPark { return w.parkOf(w.ref(), w.call()) }
+
+func (w *world) parkOf(ref RunRef, call string) ToolPark {
+	p := ToolPark{RunRef: ref, ToolCallID: call, Question: "?"}
+	if !oneIn(w.t, 3, "typed") {
 		name := "Write"
 		if c := w.state.call(p.ToolCallID); c != nil {
 			name = c.Name
