@@ -32,8 +32,11 @@ type flags struct {
 	Replicas    int           `env:"CULM_REPLICAS" default:"1" placeholder:"N" help:"Copies of every stream in a cluster, 1 to 5 (${default})."`
 	Layout      string        `env:"CULM_LAYOUT" default:"per-session" placeholder:"LAYOUT" help:"per-session: a stream for each session (${default}). sharded is not served yet."`
 	NoRunner    bool          `env:"CULM_NO_RUNNER" help:"Leave all runs to runners elsewhere."`
-	NoProjector bool          `env:"CULM_NO_PROJECTOR" help:"Without views and page; this version has none, so it changes nothing."`
-	HTTP        string        `name:"http" env:"CULM_HTTP" default:"127.0.0.1:8280" placeholder:"ADDR" help:"Address of /healthz and /readyz, off for none (${default})."`
+	NoProjector bool          `env:"CULM_NO_PROJECTOR" help:"Without views, and so without queries and page."`
+	HTTP        string        `name:"http" env:"CULM_HTTP" default:"127.0.0.1:8280" placeholder:"ADDR" help:"Address of the page, the API, health and metrics, off for none (${default})."`
+	HTTPHosts   []string      `name:"http-hosts" env:"CULM_HTTP_HOSTS" placeholder:"NAMES" help:"Names under which the page may be asked, besides those of this machine itself; separated by commas."`
+	HTTPTokens  string        `name:"http-tokens" env:"CULM_HTTP_TOKENS" placeholder:"FILE" help:"Lines \"actor token\": who may decide on the page. Without it one token is made and shown at the start."`
+	HTTPActor   string        `name:"http-actor" env:"CULM_HTTP_ACTOR" placeholder:"ACTOR" help:"Actor of the token that is made (the user's name)."`
 	Sessions    int           `env:"CULM_SESSIONS" default:"64" placeholder:"N" help:"Sessions that the built-in runner drives at once (${default})."`
 	LogLevel    slog.Level    `env:"CULM_LOG_LEVEL" default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`
 	Config      string        `env:"CULM_CONFIG" placeholder:"FILE" help:"YAML file with these settings, providers, permissions and more."`
@@ -54,6 +57,6 @@ func (f *flags) BeforeReset(k *kong.Kong, ctx *kong.Context) error {
 func (f *flags) config(rules config.Rules, log *slog.Logger) engine.Config {
 	return engine.Config{
 		NATS: f.NATS, Listen: f.Listen, Data: f.Data, Prefix: f.Prefix, Lease: f.Lease, Replicas: f.Replicas, Layout: f.Layout,
-		Sync: f.Sync, NoRunner: f.NoRunner, HTTP: f.HTTP, Sessions: f.Sessions, Rules: rules, Version: version(), Logger: log,
+		Sync: f.Sync, NoRunner: f.NoRunner, NoProjector: f.NoProjector, HTTP: f.HTTP, HTTPHosts: f.HTTPHosts, HTTPTokens: f.HTTPTokens, HTTPActor: f.HTTPActor, Sessions: f.Sessions, Rules: rules, Version: version(), Logger: log,
 	}
 }

@@ -26,6 +26,11 @@ var textSettings = map[string]func(string) string{
 		_, _, err := net.SplitHostPort(v)
 		return when(err != nil && !strings.EqualFold(v, "off"), "is neither host:port nor off")
 	},
+	"http-hosts":  func(string) string { return "" }, // names, separated by commas
+	"http-tokens": func(string) string { return "" }, // a file, read at the start
+	"http-actor": func(v string) string {
+		return when(!events.ValidToken(v) || strings.HasPrefix(v, "_"), "is no actor: 1 to 64 letters, digits, - and _ are, not beginning with _")
+	},
 	"sync":   oneOf("group", "always", "none"),
 	"layout": oneOf("per-session", "sharded"),
 	"prefix": func(v string) string {

@@ -27,7 +27,12 @@ type Config struct {
 	Layout   string        // per-session (default)
 	Sync     string        // group, always or none: embedded server only
 	NoRunner bool
-	HTTP     string // address of health; "off" or "" for none
+	// NoProjector leaves out the views, and with them the page.
+	NoProjector bool
+	HTTP        string   // address of health, metrics and page; "off" or "" for none
+	HTTPHosts   []string // names, besides loopback's, under which the page may be asked
+	HTTPTokens  string   // file of the page's tokens; "" mints one and shows it at the start
+	HTTPActor   string   // actor of the minted token, default the user of the process
 	// Rules are what decisions rest on: providers, defaults of the roles,
 	// permissions, gold. Without a provider it is the built-in sample.
 	Rules config.Rules
@@ -87,6 +92,8 @@ func (c *Config) complete() error {
 		return usage("--replicas is %d, allowed are 1 to 5", c.Replicas)
 	case c.NATS == "" && c.Replicas > 1:
 		return usage("--replicas %d needs a cluster: name it with --nats", c.Replicas)
+	case c.HTTPActor != "" && (!bus.ValidToken(c.HTTPActor) || bus.ReservedToken(c.HTTPActor)):
+		return usage("--http-actor %q is no actor", c.HTTPActor)
 	case c.RunnerName != "" && !bus.ValidToken(c.RunnerName):
 		return usage("runner name %q is no token", c.RunnerName)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"culm/aggregate/policy"
 	"culm/bus"
 	"culm/events"
+	"culm/projection/web"
 	"culm/runner"
 )
 
@@ -32,7 +32,10 @@ type engine struct {
 	barrier  events.Barrier
 	failed   <-chan struct{} // closed when syncs have failed for good; nil if they cannot
 	sessions *bus.JetStreamLog
+	metrics  *web.Metrics
+	views    *views // nil without
 	handler  *aggregate.Handler
+	rules    aggregate.Service // the handler, measured
 	service  *bus.Service
 	later    *bus.Later
 	ready    atomic.Bool
@@ -53,6 +56,7 @@ func Run(ctx context.Context, cfg Config, out io.Writer) error {
 		return err
 	}
 	e := &engine{cfg: cfg, log: cfg.Logger}
+	e.startMetrics()
 	e.subjects, _ = bus.NewSubjects(cfg.Prefix)
 	err := e.start(ctx)
 	if err == nil {
@@ -84,6 +88,17 @@ func (e *engine) stop() error {
 	return errors.Join(errs...)
 }
 
+// startMetrics makes the figures, and the views that some of them come from.
+// Without a folder of its own an engine has no views.
+func (e *engine) startMetrics() {
+	if e.cfg.NoProjector || e.cfg.Data == "" {
+		e.metrics = web.NewMetrics(nil)
+		return
+	}
+	e.views = &views{e: e}
+	e.metrics = web.NewMetrics(e.views.gauges)
+}
+
 func (e *engine) startLog(ctx context.Context) error {
 	opts := bus.LogOptions{Subjects: e.subjects, Replicas: e.cfg.Replicas, Logger: e.log, Barrier: e.barrier}
 	if e.server != nil {
@@ -104,10 +119,11 @@ func (e *engine) startHandler(ctx context.Context) error {
 		return err
 	}
 	e.handler = aggregate.NewHandler(aggregate.Options{
-		Log: e.sessions, Leases: leases, Barrier: e.barrier, Logger: e.log,
+		Log: e.metrics.Log(e.sessions), Leases: leases, Barrier: e.barrier, Logger: e.log,
 		Config: func() aggregate.Config { return snapshot }, Headroom: bus.CheckDescriptors,
 		MaxReply: int(e.nc.MaxPayload()) - replyMargin,
 	})
+	e.rules = e.metrics.Service(e.handler)
 	e.onStop(e.handler.Close)
 	return nil
 }
@@ -141,14 +157,14 @@ const replyMargin = 8 << 10
 func (e *engine) startFrontDoor(ctx context.Context) error {
 	var err error
 	e.service, err = bus.StartService(bus.ServiceOptions{
-		Conn: e.nc, Subjects: e.subjects, Handler: e.handler, Version: e.cfg.Version, Logger: e.log,
+		Conn: e.nc, Subjects: e.subjects, Handler: e.rules, Version: e.cfg.Version, Logger: e.log,
 	})
 	if err != nil {
 		return err
 	}
 	e.onStop(e.service.Stop)
 	e.later, err = bus.StartLater(ctx, bus.LaterOptions{
-		Conn: e.nc, Subjects: e.subjects, Handler: e.handler, Replicas: e.cfg.Replicas, Logger: e.log,
+		Conn: e.nc, Subjects: e.subjects, Handler: e.rules, Replicas: e.cfg.Replicas, Logger: e.log,
 	})
 	if err != nil {
 		return err
@@ -162,14 +178,13 @@ func (e *engine) serve(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	if address := e.cfg.httpAddress(); address != "" {
-		l, err := net.Listen("tcp", address) //nolint:noctx // bound for the life of the process
-		if err != nil {
-			return fmt.Errorf("health on %s: %w; choose another with --http, or --http off", address, err)
-		}
-		g.Go(func() error { return e.serveHealth(ctx, l) })
-		defer func() { _ = l.Close() }()
-		e.log.Info("health", "url", "http://"+l.Addr().String()+"/healthz")
+	serveHTTP, err := e.startHTTP()
+	if err != nil {
+		return err
+	}
+	g.Go(func() error { return serveHTTP(ctx) })
+	if e.views != nil {
+		g.Go(func() error { return e.views.run(ctx) })
 	}
 	if err := e.startRunner(ctx, g); err != nil {
 		return err
@@ -185,7 +200,7 @@ func (e *engine) serve(ctx context.Context, out io.Writer) error {
 	}
 	<-ctx.Done()
 	e.ready.Store(false)
-	err := g.Wait()
+	err = g.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -215,7 +230,7 @@ func (e *engine) startRunner(ctx context.Context, g *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
-	feed := bus.NewFeed(e.nc, e.sessions, bus.FeedOptions{Subjects: e.subjects, Logger: e.log})
+	feed := e.feed()
 	g.Go(func() error { return r.Run(ctx) })
 	g.Go(func() error {
 		return feed.Follow(ctx, events.FollowOptions{}, func(rec events.Record) error { return w.event(ctx, rec) })

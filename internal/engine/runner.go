@@ -27,6 +27,7 @@ const runnerActor = "runner"
 // over NATS; they are answered by the same rules, durable like any other.
 type direct struct {
 	handler  *aggregate.Handler
+	rules    aggregate.Service // the handler, measured
 	subjects bus.Subjects
 }
 
@@ -62,7 +63,7 @@ const (
 
 func (d direct) once(ctx context.Context, r aggregate.Request) (aggregate.Reply, error) {
 	out := make(chan aggregate.Reply, 1)
-	d.handler.Handle(ctx, r, func(r aggregate.Reply) { out <- r })
+	d.rules.Handle(ctx, r, func(r aggregate.Reply) { out <- r })
 	select {
 	case r := <-out:
 		return r, nil
@@ -95,7 +96,7 @@ func (e *engine) runnerConfig(in *instances, wake <-chan string) runner.Config {
 		name = "r-" + ulid.Make().String()
 	}
 	return runner.Config{
-		Engine: direct{e.handler, e.subjects}, Wake: wake, Name: name, Providers: &in.registry, DefaultProvider: in.first,
+		Engine: direct{e.handler, e.rules, e.subjects}, Wake: wake, Name: name, Providers: &in.registry, DefaultProvider: in.first,
 		Tools: in.tools, Deltas: deltas{e.nc, e.subjects}, Sessions: e.cfg.Sessions, Log: e.log,
 	}
 }

@@ -82,7 +82,9 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{opts: o, heavy: make(chan struct{}, maxHeavy), mux: http.NewServeMux()}
 	for _, h := range o.Hosts {
-		s.guard.hosts = append(s.guard.hosts, strings.ToLower(h))
+		if h = strings.ToLower(strings.TrimSpace(h)); h != "" {
+			s.guard.hosts = append(s.guard.hosts, h)
+		}
 	}
 	s.routes()
 	if o.Query != nil {

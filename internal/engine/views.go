@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"culm/bus"
+	"culm/events"
+	"culm/projection"
+	"culm/projection/web"
+)
+
+// viewsFile is the database of the views in the data folder.
+const viewsFile = "views.db"
+
+// viewsPause is the time between attempts to have views at all.
+const viewsPause = 10 * time.Second
+
+// views keeps the projector of an engine. The engine does its work without:
+// where the database is in use elsewhere, or the disk refuses it, the views are
+// missing, the log says so, and they are tried again.
+type views struct {
+	e       *engine
+	current atomic.Pointer[projection.Projector]
+}
+
+// run has views until ctx ends.
+func (v *views) run(ctx context.Context) error {
+	for {
+		err := v.once(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		v.e.log.Error("no views for now: queries and the page wait", "err", err)
+		select {
+		case <-time.After(viewsPause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (v *views) once(ctx context.Context) error {
+	e := v.e
+	p, err := projection.Open(ctx, projection.Options{
+		File: filepath.Join(e.cfg.Data, viewsFile), Log: e.sessions, Feed: e.feed(),
+		MaxReply: int(e.nc.MaxPayload()) - replyMargin, Logger: e.log,
+	})
+	if err != nil {
+		return err
+	}
+	service, err := p.Serve(projection.ServiceOptions{Conn: e.nc, Prefix: e.cfg.Prefix, Version: e.cfg.Version, Logger: e.log})
+	if err != nil {
+		return errors.Join(err, p.Close())
+	}
+	v.current.Store(p)
+	err = p.Run(ctx)
+	v.current.Store(nil)
+	drain, cancel := context.WithTimeout(context.Background(), drainTime/3)
+	defer cancel()
+	return errors.Join(err, service.Stop(drain), p.Close())
+}
+
+func (e *engine) feed() events.Feed {
+	return bus.NewFeed(e.nc, e.sessions, bus.FeedOptions{Subjects: e.subjects, Logger: e.log})
+}
+
+// noViews answers while there is no projector.
+const noViews = `{"ok":false,"error":{"code":"unavailable","message":"there are no views at the moment"}}`
+
+// Query implements web.Querier.
+func (v *views) Query(ctx context.Context, view, verb string, request []byte) []byte {
+	p := v.current.Load()
+	if p == nil {
+		return []byte(noViews)
+	}
+	reply, _ := p.Answer(ctx, view+"."+verb, request) // a refusal is a reply as well
+	return reply
+}
+
+func (v *views) stats(ctx context.Context) (projection.Stats, error) {
+	p := v.current.Load()
+	if p == nil {
+		return projection.Stats{}, errors.New("there are no views at the moment")
+	}
+	return p.Stats(ctx)
+}
+
+// status is what the page shows of the views.
+func (v *views) status(ctx context.Context) web.Status {
+	st, err := v.stats(ctx)
+	return statusOf(st, err, v.e.cfg.Version)
+}
+
+func statusOf(st projection.Stats, err error, version string) web.Status {
+	out := web.Status{Version: version, Ready: err == nil && st.Ready}
+	for _, view := range st.Views {
+		out.BehindEvents = max(out.BehindEvents, view.LagEvents)
+		out.BehindSeconds = max(out.BehindSeconds, view.Lag.Seconds())
+		if view.Rebuilding {
+			out.Rebuilding = append(out.Rebuilding, view.Name)
+		}
+	}
+	return out
+}
+
+// gauges are the figures of the views for the metrics.
+func (v *views) gauges(ctx context.Context) (web.Gauges, error) {
+	st, err := v.stats(ctx)
+	if err != nil {
+		return web.Gauges{}, err
+	}
+	g := web.Gauges{WaitingItems: int64(st.Waiting), OldestWaiting: st.OldestWaiting.Seconds(), SessionsByStatus: map[string]int64{}}
+	for _, view := range st.Views {
+		g.Lag = append(g.Lag, web.ViewLag{View: view.Name, Events: view.LagEvents, Seconds: view.Lag.Seconds()})
+	}
+	for status, n := range st.Sessions {
+		g.SessionsByStatus[status] = int64(n)
+	}
+	return g, nil
+}
