@@ -18,11 +18,17 @@ import (
 // test. It returns the URL of its server.
 func startEngine(t *testing.T) string {
 	t.Helper()
+	return startEngineWith(t, engine.Config{})
+}
+
+func startEngineWith(t *testing.T, c engine.Config) string {
+	t.Helper()
+	c.Data, c.HTTP = t.TempDir(), "off"
 	ctx, stop := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := engine.Run(ctx, engine.Config{Data: t.TempDir(), HTTP: "off"}, in)
+		err := engine.Run(ctx, c, in)
 		_ = in.Close()
 		ended <- err
 	}()
@@ -42,9 +48,15 @@ func startEngine(t *testing.T) string {
 // person runs the real program against a server.
 func person(ctx context.Context, t *testing.T, url string, args ...string) result {
 	t.Helper()
+	return actor(ctx, t, url, "alice", args...)
+}
+
+// actor is person under another name.
+func actor(ctx context.Context, t *testing.T, url, name string, args ...string) result {
+	t.Helper()
 	var out, errOut bytes.Buffer
 	a := &app{in: strings.NewReader(""), out: &out, errOut: &errOut, now: time.Now, place: time.UTC, dial: dialNATS}
-	status := a.main(ctx, append([]string{"--nats", url, "--actor", "alice"}, args...))
+	status := a.main(ctx, append([]string{"--nats", url, "--actor", name}, args...))
 	return result{status: status, out: out.String(), err: errOut.String()}
 }
 

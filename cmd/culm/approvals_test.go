@@ -1,0 +1,336 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"culm/events"
+	"culm/internal/config"
+	"culm/internal/engine"
+)
+
+// waitsFor runs a command that ends because the run waits for a person, and
+// returns what waits.
+func waitsFor(t *testing.T, url, session string, args ...string) []item {
+	t.Helper()
+	if r := person(t.Context(), t, url, args...); r.status != exitFailed || !strings.Contains(r.err, "waits for a person") {
+		t.Fatalf("culm %s: status %d\n%s%s", strings.Join(args, " "), r.status, r.out, r.err)
+	}
+	var items []item
+	for line := range strings.Lines(must(t, url, "pending", session, "--json")) {
+		var it item
+		if err := json.Unmarshal([]byte(line), &it); err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+// stored reads the events of a session.
+func stored(t *testing.T, url, session string) (out []events.Event) {
+	t.Helper()
+	for line := range strings.Lines(must(t, url, "log", session, "--json")) {
+		e, err := events.Decode([]byte(strings.TrimSpace(line)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func TestALoopPausesIsApprovedAndGoesOn(t *testing.T) {
+	url := startEngine(t)
+	must(t, url, "session", "create", "demo")
+	first := waitsFor(t, url, "demo", "loop", "start", "demo", "the next draft", "-n", "3", "--on-park", "pause", "-f")
+	if len(first) != 1 || first[0].Tool != "Write" || first[0].Kind != kindApproval || !strings.Contains(first[0].Arguments, `"version":1`) {
+		t.Fatalf("first: %+v", first)
+	}
+	if out := must(t, url, "loop", "status", "demo"); !strings.Contains(out, "paused") {
+		t.Errorf("the loop is %s", out)
+	}
+	second := waitsFor(t, url, "demo", "approve", "demo", "--follow") // once: the next write asks again
+	if len(second) != 1 || second[0].Tool != "Edit" || second[0].Generation == first[0].Generation {
+		t.Fatalf("second: %+v", second)
+	}
+	out := must(t, url, "approve", "demo", "--session", "--matcher", "path_subtree", "--note", "all of it", "-f")
+	if !strings.Contains(out, "loop completed, 3/3") {
+		t.Errorf("it ends with\n%s", out)
+	}
+	approvals := must(t, url, "log", "demo", "--approvals")
+	for text, n := range map[string]int{"alice       allows tool": 2, "approved call of tool": 4, "waits for approval": 2, "“all of it”": 1} {
+		if strings.Count(approvals, text) != n {
+			t.Errorf("%q stands %d times in\n%s", text, strings.Count(approvals, text), approvals)
+		}
+	}
+	must(t, url, "audit", "demo")
+	if r := person(t.Context(), t, url, "approve", "demo"); r.status != exitFailed || !strings.Contains(r.err, "alice decided allow session") {
+		t.Errorf("once more: %q", r.err)
+	}
+}
+
+func TestADeniedCallDoesNotRunAndTheModelIsTold(t *testing.T) {
+	url := startEngine(t)
+	must(t, url, "session", "create", "demo")
+	waitsFor(t, url, "demo", "run", "demo", "the next draft", "-f")
+	must(t, url, "deny", "demo", "--note", "not this file", "-f")
+	for _, e := range stored(t, url, "demo") {
+		switch e.Data.(type) {
+		case events.ReplayStarted:
+			t.Error("it ran")
+		case events.ToolStarted:
+			if e.Data.(events.ToolStarted).Name == "Write" {
+				t.Error("it ran")
+			}
+		}
+	}
+	if out := must(t, url, "state", "demo", "--transcript"); !strings.Contains(out, "a person denied it: not this file") {
+		t.Errorf("the model reads\n%s", out)
+	}
+}
+
+// Of two people one decides, and the other one is told who.
+func TestTwoApproversOneWins(t *testing.T) {
+	url := startEngine(t)
+	for round := range 5 {
+		session := fmt.Sprint("race", round)
+		must(t, url, "session", "create", session)
+		waitsFor(t, url, session, "run", session, "go", "-f")
+		var wg sync.WaitGroup
+		results := map[string]*result{"alice": nil, "bob": nil}
+		var mu sync.Mutex
+		for name, command := range map[string]string{"alice": "approve", "bob": "deny"} {
+			wg.Go(func() {
+				r := actor(t.Context(), t, url, name, command, session)
+				mu.Lock()
+				results[name] = &r
+				mu.Unlock()
+			})
+		}
+		wg.Wait()
+		winner, loser := results["alice"], results["bob"]
+		told := "alice decided allow once on Write"
+		if winner.status != exitOK {
+			winner, loser, told = loser, winner, "bob decided deny once on Write"
+		}
+		if winner.status != exitOK || loser.status != exitFailed || !strings.Contains(loser.err, told) {
+			t.Errorf("round %d: %q %q and %q %q", round, winner.out, winner.err, loser.out, loser.err)
+		}
+		n := 0
+		for _, e := range stored(t, url, session) {
+			if e.Type == "approval.decided" {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("round %d: %d decisions are stored", round, n)
+		}
+	}
+}
+
+// subagent starts an engine that plays the recorded session with a question and
+// a plan, where it is there.
+func subagent(t *testing.T) (url string) {
+	t.Helper()
+	file := filepath.Join(cmp.Or(os.Getenv("CULM_TRANSCRIPTS"), "../../../shared/data/transcripts"), "subagent.jsonl")
+	if _, err := os.Stat(file); err != nil {
+		t.Skip("no recorded session here: ", err)
+	}
+	return startEngineWith(t, engine.Config{Rules: config.Rules{Providers: []config.Provider{{ID: "sub", Type: "recorded", Enabled: true, Default: true, File: file}}}})
+}
+
+const rigs = "No rig; Credo + Dialyxir + mix_audit"
+
+// A person is asked about everything: calls, a question, a plan.
+func TestARecordedSessionIsGatedFromEndToEnd(t *testing.T) {
+	url := subagent(t)
+	must(t, url, "policy", "add", "allow", "http_request", "tool_action", "WebSearch", "--rule-id", "searches")
+	must(t, url, "session", "create", "s")
+	next := waitsFor(t, url, "s", "run", "s", "set up the linters", "-f")
+	var tools []string
+	for len(tools) < 8 {
+		it := next[0]
+		tools = append(tools, it.Tool+" "+it.Kind)
+		args := []string{"approve", "s", it.ToolCallID, "-f"}
+		if it.Tool == "AskUserQuestion" {
+			if !strings.Contains(it.Question.Question, "Which tools should we set up?") || len(it.Question.Options) != 5 || it.Question.Options[1] != "No rig" || !it.Question.AllowCustom {
+				t.Errorf("question: %+v", it.Question)
+			}
+			args = []string{"answer", "s", rigs, "-f"}
+		}
+		next = waitsFor(t, url, "s", args...)
+	}
+	if len(next) != 1 {
+		t.Fatalf("%+v wait", next)
+	}
+	if out := must(t, url, "approve", "s", "-f"); !strings.Contains(out, "run completed") {
+		t.Errorf("it ends with\n%s", out)
+	}
+	// The sixth and the seventh wait at the same time.
+	want := "WebFetch approval, AskUserQuestion question, Task approval, Write approval, ExitPlanMode question, Bash approval, Bash approval, Bash approval"
+	if got := strings.Join(tools, ", "); got != want {
+		t.Errorf("asked about %s, want %s", got, want)
+	}
+	checkGated(t, stored(t, url, "s"))
+	must(t, url, "audit", "--all")
+}
+
+// checkGated: every call ran once at most, and only as policy or alice allowed.
+func checkGated(t *testing.T, list []events.Event) {
+	t.Helper()
+	allowed, ran, results := map[string]string{}, map[string]int{}, map[string]string{}
+	for _, e := range list {
+		switch d := e.Data.(type) {
+		case events.ToolAuthorized:
+			allowed[d.MessageID] = e.Actor
+		case events.ApprovalDecided:
+			allowed[d.MessageID] = e.Actor
+		case events.ToolStarted:
+			ran[d.MessageID]++
+			if allowed[d.MessageID] != "runner" {
+				t.Errorf("%d: %s started without the policy's word", e.Seq, d.Name)
+			}
+		case events.ReplayStarted:
+			ran[d.MessageID]++
+			if allowed[d.MessageID] != "alice" {
+				t.Errorf("%d: %s replayed without a person's word", e.Seq, d.Name)
+			}
+		case events.QuestionAnswered:
+			results[d.Name] = d.Content
+		}
+	}
+	for id, n := range ran {
+		if n != 1 {
+			t.Errorf("call %s ran %d times", id, n)
+		}
+	}
+	if results["AskUserQuestion"] != rigs || results["ExitPlanMode"] != "Approve the plan" {
+		t.Errorf("answers: %v", results)
+	}
+}
+
+// In plan mode nothing changes the world; approving the plan ends it, and a
+// call after it is asked about as ever.
+func TestAPlanIsApproved(t *testing.T) {
+	url := subagent(t)
+	must(t, url, "session", "create", "s", "--mode", "bypass")
+	must(t, url, "mode", "s", "plan", "--reason", "look first")
+	waitsFor(t, url, "s", "run", "s", "set up the linters", "-f")
+	plan := waitsFor(t, url, "s", "answer", "s", rigs, "-f")
+	if len(plan) != 1 || plan[0].Tool != "ExitPlanMode" || strings.Join(plan[0].Question.Options, ", ") != "Approve the plan, Stay in plan mode" {
+		t.Fatalf("plan: %+v", plan)
+	}
+	if r := person(t.Context(), t, url, "answer", "s", "I do not approve"); r.status != exitFailed || !strings.Contains(r.err, "option_not_allowed") {
+		t.Errorf("other words: status %d, %q", r.status, r.err)
+	}
+	if out := must(t, url, "approve", "s", "-f"); !strings.Contains(out, "plan mode off") || !strings.Contains(out, "policy lets tool Bash execute_command") {
+		t.Errorf("it ends with\n%s", out)
+	}
+	if out := must(t, url, "session", "show", "s"); !strings.Contains(out, "mode       bypass\n") {
+		t.Errorf("show says\n%s", out)
+	}
+	exited := uint64(0)
+	for _, e := range stored(t, url, "s") {
+		switch d := e.Data.(type) {
+		case events.QuestionAnswered:
+			if d.Plan == "exited" {
+				exited = e.Seq
+			}
+		case events.ToolStarted:
+			if d.Mutating && exited == 0 {
+				t.Errorf("%d: %s changed the world in plan mode", e.Seq, d.Name)
+			}
+		}
+	}
+	if exited == 0 {
+		t.Error("the plan mode was not left")
+	}
+	must(t, url, "audit", "s")
+}
+
+// Nobody is there: what would ask fails, and nothing waits.
+func TestASessionWithoutAPersonDoesNotWait(t *testing.T) {
+	url := startEngine(t)
+	must(t, url, "session", "create", "s", "--no-human-approver", "--enforce-policy")
+	if out := must(t, url, "run", "s", "go", "-f"); !strings.Contains(out, "nobody is there to be asked") || strings.Contains(out, "tool Write started") {
+		t.Errorf("it says\n%s", out)
+	}
+	if out := must(t, url, "pending"); out != "nothing waits for a person\n" {
+		t.Errorf("pending: %s", out)
+	}
+}
+
+// A watcher is asked, skips, allows for the session; others may decide meanwhile.
+func TestWatchAsks(t *testing.T) {
+	url := startEngine(t)
+	must(t, url, "session", "create", "s")
+	waitsFor(t, url, "s", "run", "s", "go", "-f") // waits before anybody watches
+	in, answers := io.Pipe()
+	lines := make(lineWriter, 10_000)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	status := make(chan int, 1)
+	go func() {
+		a := &app{in: in, out: lines, errOut: io.Discard, now: time.Now, place: time.UTC, dial: dialNATS}
+		status <- a.main(ctx, []string{"--nats", url, "--actor", "carol", "watch", "--approvals"})
+	}()
+	say := func(prompt, answer string) {
+		t.Helper()
+		lines.until(t, prompt)
+		if _, err := io.WriteString(answers, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("[a]llow once, allow for this [s]ession, [d]eny, deny for this session [x], skip: ", "skip\n")
+	lines.until(t, "it goes on waiting")
+	must(t, url, "session", "create", "s2")
+	waitsFor(t, url, "s2", "run", "s2", "go", "-f")
+	say("skip: ", "maybe\n")
+	lines.until(t, "none of the keys")
+	must(t, url, "session", "create", "s3")
+	waitsFor(t, url, "s3", "run", "s3", "go", "-f")
+	lines.until(t, "skip: ")
+	must(t, url, "deny", "s3") // somebody else is faster
+	if _, err := io.WriteString(answers, "a\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines.until(t, "alice decided deny once")
+	must(t, url, "session", "create", "s4")
+	waitsFor(t, url, "s4", "run", "s4", "go", "-f")
+	say("skip: ", "s\n")
+	lines.until(t, "allowed for this session: Write")
+	lines.until(t, "run completed")
+	_ = answers.Close()
+	must(t, url, "session", "create", "s5") // the next question finds nobody
+	waitsFor(t, url, "s5", "run", "s5", "go", "-f")
+	if s := <-status; s != exitOK {
+		t.Errorf("status %d", s)
+	}
+}
+
+// until reads on until the text comes.
+func (w lineWriter) until(t *testing.T, text string) {
+	t.Helper()
+	var seen strings.Builder
+	for end := time.After(20 * time.Second); ; {
+		select {
+		case line := <-w:
+			if seen.WriteString(line); strings.Contains(line, text) {
+				return
+			}
+		case <-end:
+			t.Fatalf("%q does not come; instead:\n%s", text, seen.String())
+		}
+	}
+}
