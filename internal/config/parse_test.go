@@ -35,6 +35,7 @@ func TestParse_TheExampleHoldsEveryKey(t *testing.T) {
 		Settings: map[string]string{
 			"listen": "127.0.0.1:4222", "data": "./data", "sync": "group", "prefix": "agent", "lease": "15s", "replicas": "1", "layout": "per-session",
 			"no-runner": "false", "no-projector": "false", "http": "127.0.0.1:8280", "sessions": "64", "log-level": "info",
+			"http-hosts": "", "http-tokens": "", "http-actor": "alice",
 		},
 		Rules: config.Rules{
 			Providers: []config.Provider{
