@@ -73,7 +73,7 @@ bench: ## measure an engine against raw publishes; the figures go to docs/bench/
 
 .PHONY: crash
 crash: ## kill an engine CRASHES times under load and check what is left
-	CULM_CRASHES=$(CRASHES) $(GO) test -count=1 -timeout 120m -run Crash -v ./...
+	CULM_CRASH_ROUNDS=$(CRASHES) $(GO) test -count=1 -timeout 120m -run Crash -v ./internal/blackbox
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME

@@ -43,6 +43,7 @@ func (c *client) stream(session string) []stored {
 	}
 	consumer, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 	must(c.t, err)
+	defer c.drop(session, consumer)
 	var out []stored
 	for {
 		m, err := consumer.Next(jetstream.FetchMaxWait(patience))
@@ -51,6 +52,13 @@ func (c *client) stream(session string) []stored {
 		if out[len(out)-1].streamSeq >= state.LastSeq {
 			return out
 		}
+	}
+}
+
+// drop removes a consumer that would else burden the server for minutes.
+func (c *client) drop(session string, consumer jetstream.Consumer) {
+	if info := consumer.CachedInfo(); info != nil {
+		_ = c.nc.Publish("$JS.API.CONSUMER.DELETE.SESSION_"+session+"."+info.Name, nil)
 	}
 }
 
@@ -107,6 +115,7 @@ func (c *client) await(session, eventType string) stored {
 	defer cancel()
 	consumer, err := c.js.OrderedConsumer(ctx, "SESSION_"+session, jetstream.OrderedConsumerConfig{FilterSubjects: []string{"agent.log." + session + "." + eventType}})
 	must(c.t, err)
+	defer c.drop(session, consumer)
 	m, err := consumer.Next(jetstream.FetchMaxWait(patience))
 	if err != nil {
 		c.t.Fatalf("no %s in %s: %v; it has: %s", eventType, session, err, c.types(session))
