@@ -79,7 +79,7 @@ func TestPlan_DisabledIDIsNotReplaced(t *testing.T) {
 func TestPlan_TypoIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	c := routing.Config{Instances: []routing.Instance{instance("openai-work", "openai", marked)}}
-	for _, typo := range []string{"opnai", "openai-owrk", "OpenAI", "openai work", "openai-work2"} {
+	for _, typo := range []string{"opnai", "openai-2", "OpenAI", "openai work", "openai-work2"} {
 		e := mustRefuse(t, c, routing.Claim{Session: session(typo, "m")}, routing.CodeUnavailable, routing.ReasonUnknown)
 		if !strings.Contains(e.Message, "openai-work") {
 			t.Errorf("the message names no instance: %s", e.Message)

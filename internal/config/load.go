@@ -19,7 +19,7 @@ import (
 
 // Bounds of a file.
 const (
-	MaxSize  = 256 << 10 // bytes
+	MaxSize  = 128 << 10 // bytes
 	MaxDepth = 8         // lists and mappings within each other
 	maxLine  = 16 << 10  // bytes
 	// maxTokens bounds what the parser takes squared time for.

@@ -128,7 +128,7 @@ func TestParse_EveryErrorNamesLineAndKey(t *testing.T) {
 		{"NUL", "lease: 15s\ndata: \"\x00\"\n", []string{"2 : NUL"}},
 		{"no UTF-8", "lease: 15s\n\ndata: \xff\n", []string{"3 : no UTF-8"}},
 		{"long line", "lease: 15s\ndata: " + strings.Repeat("x ", 10_000) + "\n", []string{"2 : a line of more than"}},
-		{"long file", strings.Repeat("# comment\n", 30_000), []string{"0 : longer than 262144 bytes"}},
+		{"long file", strings.Repeat("# comment\n", 30_000), []string{"0 : longer than 131072 bytes"}},
 
 		{"lease without unit", "lease: 15\n", []string{"1 lease: no duration"}},
 		{"lease too short", "lease: 10ms\n", []string{"1 lease: is 10ms, allowed are 1s to"}},
