@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -53,9 +54,6 @@ func (p *Projector) Serve(o ServiceOptions) (*Service, error) {
 	if o.Prefix == "" {
 		o.Prefix = "agent"
 	}
-	if o.Version == "" {
-		o.Version = "0.0.0"
-	}
 	if o.Logger == nil {
 		o.Logger = p.opts.Logger
 	}
@@ -68,10 +66,17 @@ func (p *Projector) Serve(o ServiceOptions) (*Service, error) {
 	return s, nil
 }
 
+// semantic matches the versions that micro takes.
+var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
+
 func (s *Service) register() error {
+	version := strings.TrimPrefix(s.o.Version, "v")
+	if !semantic.MatchString(version) {
+		version = "0.0.0"
+	}
 	svc, err := micro.AddService(s.o.Conn, micro.Config{
-		Name: ServiceName, Version: s.o.Version, Description: "queries about agent sessions", QueueGroup: ServiceName,
-		Metadata: map[string]string{"prefix": s.o.Prefix, "queries": strings.Join(Queries(), " ")},
+		Name: ServiceName, Version: version, Description: "queries about agent sessions", QueueGroup: ServiceName,
+		Metadata: map[string]string{"prefix": s.o.Prefix, "queries": strings.Join(Queries(), " "), "build": s.o.Version},
 		ErrorHandler: func(_ micro.Service, e *micro.NATSError) {
 			s.o.Logger.Error("query service", "subject", e.Subject, "err", e.Description)
 		},

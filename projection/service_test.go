@@ -23,7 +23,7 @@ func serve(t *testing.T, log *events.Mem) (*nats.Conn, *running) {
 	t.Helper()
 	nc := natstest.Start(t, nil).Connect(t)
 	r := start(t, options(t, log)).awaitReady()
-	s, err := r.Serve(ServiceOptions{Conn: nc})
+	s, err := r.Serve(ServiceOptions{Conn: nc, Version: "v1.2.3-4-gabc+dirty"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,8 +139,14 @@ func (p *process) connect(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// version is the module's version.
+// release is set by the build (make build).
+var release string
+
+// version is the release, or what the Go tool knows of the build.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
 		return "0.1.0"
