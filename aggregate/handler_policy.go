@@ -13,10 +13,18 @@ import (
 // policyFold is the installation's policy as this engine knows it: the
 // configuration with the events of the settings session folded over it.
 type policyFold struct {
-	mu     sync.Mutex
-	folded policy.Policy
-	base   policy.Policy // what folded began with
-	head   events.Head
+	mu      sync.Mutex // held for moments only, never while the log is read
+	folded  policy.Policy
+	head    events.Head
+	next    *policyRead // will begin when the one under way has ended
+	reading bool
+}
+
+// policyRead is one look at the settings session, shared by all who came before
+// it began.
+type policyRead struct {
+	done chan struct{}
+	err  error // set before done is closed
 }
 
 // needsPolicy are the commands that are judged by the newest policy.
@@ -35,50 +43,101 @@ func needsPolicy(c Command) bool {
 func (h *Handler) config(ctx context.Context, c Command) (Config, error) {
 	snapshot := h.opts.Config()
 	snapshot.LeaseMS = h.leaseMS()
-	p := &h.policies
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.head.Seq == 0 {
-		p.folded, p.base = snapshot.Policy, snapshot.Policy
-	}
 	if needsPolicy(c) {
-		if err := h.refreshPolicy(ctx, p); err != nil {
+		if err := h.newestPolicy(ctx, snapshot.Policy); err != nil {
 			return snapshot, fmt.Errorf("policy: %w", err)
 		}
 	}
+	p := &h.policies
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begin(snapshot.Policy)
 	snapshot.Policy, snapshot.Mode, snapshot.PolicyRevision = p.folded, p.folded.Mode(), p.folded.Revision()
 	return snapshot, nil
 }
 
-// refreshPolicy folds on what the settings session has gained.
-func (h *Handler) refreshPolicy(ctx context.Context, p *policyFold) error {
+// begin sets what the events are folded over, before the first of them.
+func (p *policyFold) begin(base policy.Policy) {
+	if p.head.Seq == 0 {
+		p.folded = base
+	}
+}
+
+// newestPolicy returns once a read of the settings session that began after
+// this call has been folded. Callers that come while one is under way share
+// the next.
+func (h *Handler) newestPolicy(ctx context.Context, base policy.Policy) error {
+	p := &h.policies
+	p.mu.Lock()
+	p.begin(base)
+	if p.next == nil {
+		p.next = &policyRead{done: make(chan struct{})}
+	}
+	r := p.next
+	if !p.reading {
+		p.reading = true
+		go h.readPolicy()
+	}
+	p.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// readPolicy does one read after the other while anybody waits for one.
+func (h *Handler) readPolicy() {
+	p := &h.policies
+	for {
+		p.mu.Lock()
+		r := p.next
+		p.next, p.reading = nil, r != nil
+		folded, head := p.folded, p.head
+		p.mu.Unlock()
+		if r == nil {
+			return
+		}
+		ctx, cancel := h.bounded(context.Background())
+		folded, head, r.err = h.gainedPolicy(ctx, folded, head)
+		cancel()
+		p.mu.Lock()
+		if r.err == nil {
+			p.folded, p.head = folded, head
+		}
+		p.mu.Unlock()
+		close(r.done)
+	}
+}
+
+// gainedPolicy folds on what the settings session has gained.
+func (h *Handler) gainedPolicy(ctx context.Context, folded policy.Policy, head events.Head) (policy.Policy, events.Head, error) {
 	last, err := h.opts.Log.Last(ctx, SettingsSession)
 	switch {
 	case errors.Is(err, events.ErrNotFound):
-		return nil
+		return folded, head, nil
 	case err != nil:
-		return err
-	case last == p.head.Seq:
-		return nil
-	case last < p.head.Seq:
-		return fmt.Errorf("%s: %w", SettingsSession, errLogShrank)
+		return folded, head, err
+	case last < head.Seq:
+		return folded, head, fmt.Errorf("%s: %w", SettingsSession, errLogShrank)
+	case last == head.Seq:
+		return folded, head, nil
 	}
-	folded, head := p.folded, p.head
 	for r, err := range h.opts.Log.Read(ctx, SettingsSession, head.Seq, last) {
 		if err != nil {
-			return err
+			return folded, head, err
 		}
 		e, err := events.Decode(r.Payload)
 		if err == nil {
 			err = head.Check(&e, r.Seq)
 		}
 		if err != nil {
-			return malformed(r, err)
+			return folded, head, malformed(r, err)
 		}
 		folded, head = folded.Evolve(e.Data, e.Seq), head.Next(&e, r.Payload)
 	}
-	p.folded, p.head = folded, head
-	return nil
+	return folded, head, nil
 }
 
 // remember stores the rule of a decision in the settings session, unless it is
