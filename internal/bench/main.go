@@ -20,7 +20,7 @@ func main() {
 	flag.StringVar(&o.dir, "dir", "", "folder for the data; must be on a disk whose sync takes time (default: a temporary one below the working directory)")
 	flag.IntVar(&o.rounds, "rounds", 3, "interleaved rounds")
 	flag.DurationVar(&o.length, "length", 3*time.Second, "length of one measurement")
-	flag.StringVar(&o.only, "only", "", "measure only this part: commands, loops, fold, start, memory")
+	flag.StringVar(&o.only, "only", "", "measure only this part: commands, loops, approvals, fold, start, memory")
 	flag.StringVar(&o.line, "line", "", "of commands, measure only this line, e.g. \"command none/64\"")
 	profile := flag.String("cpuprofile", "", "write a CPU profile here")
 	flag.Parse()
@@ -70,7 +70,7 @@ func run(ctx context.Context, o options) error {
 	parts := []struct {
 		name string
 		run  func(context.Context, options) error
-	}{{"commands", commands}, {"loops", loops}, {"fold", folds}, {"start", starts}, {"memory", memory}}
+	}{{"commands", commands}, {"loops", loops}, {"approvals", approvals}, {"fold", folds}, {"start", starts}, {"memory", memory}}
 	for _, p := range parts {
 		if o.only != "" && o.only != p.name {
 			continue
@@ -88,6 +88,15 @@ func median[T int | float64 | time.Duration](v []T) T {
 		return 0
 	}
 	return v[len(v)/2]
+}
+
+// quantile is the value that percent of the others do not exceed.
+func quantile(v []time.Duration, percent int) time.Duration {
+	v = slices.Sorted(slices.Values(v))
+	if len(v) == 0 {
+		return 0
+	}
+	return v[min(len(v)-1, len(v)*percent/100)]
 }
 
 // verdict prints a ratio beside what it is meant to be.

@@ -17,6 +17,7 @@ import (
 	"culm/bus"
 	"culm/internal/engine"
 	"culm/provider"
+	"culm/tool"
 )
 
 // syncTime is the median time of an fdatasync after a write of 4 KiB.
@@ -100,6 +101,10 @@ type running struct {
 
 // startEngine runs an engine and returns once it is ready.
 func startEngine(ctx context.Context, o options, sync bus.SyncMode, live map[string]provider.Provider) (*running, error) {
+	return startEngineWith(ctx, o, sync, live, nil)
+}
+
+func startEngineWith(ctx context.Context, o options, sync bus.SyncMode, live map[string]provider.Provider, tools tool.Tools) (*running, error) {
 	dir, err := os.MkdirTemp(o.dir, "engine-")
 	if err != nil {
 		return nil, err
@@ -109,7 +114,7 @@ func startEngine(ctx context.Context, o options, sync bus.SyncMode, live map[str
 	done := make(chan error, 1)
 	go func() {
 		err := engine.Run(ctx, engine.Config{
-			Listen: "127.0.0.1:0", Data: filepath.Join(dir, "data"), Sync: string(sync), NoRunner: live == nil, Live: live, Sessions: 256,
+			Listen: "127.0.0.1:0", Data: filepath.Join(dir, "data"), Sync: string(sync), NoRunner: live == nil, NoProjector: true, Live: live, Tools: tools, Sessions: 256,
 		}, w)
 		_ = w.CloseWithError(err)
 		done <- err

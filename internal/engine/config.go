@@ -13,6 +13,7 @@ import (
 	"culm/bus"
 	"culm/internal/config"
 	"culm/provider"
+	"culm/tool"
 )
 
 // Config is what an engine process is told. The zero value with Data set is an
@@ -39,6 +40,8 @@ type Config struct {
 	// Live are provider instances that the program brings along, besides those
 	// of Rules; with any, the built-in sample is left out.
 	Live map[string]provider.Provider
+	// Tools run what the models of Live ask for; nil: no tool is there.
+	Tools tool.Tools
 	// RunnerName is the token of the built-in runner; "" mints one.
 	RunnerName string
 	Sessions   int // sessions that the built-in runner drives at once, default 64

@@ -90,3 +90,27 @@ func (rs recordings) Execute(ctx context.Context, c tool.Call, output func(strin
 	}
 	return tool.Failed("not_recorded", fmt.Sprintf("no recording holds a call of %s with these arguments", c.Name))
 }
+
+// liveTools are the tools of providers that the program brings along; all other
+// calls belong to recordings.
+type liveTools struct {
+	recordings
+	live  map[string]provider.Provider
+	tools tool.Tools
+}
+
+// Describe implements tool.Tools.
+func (l liveTools) Describe(c tool.Call) tool.Access {
+	if l.live[c.Provider] != nil {
+		return l.tools.Describe(c)
+	}
+	return l.recordings.Describe(c)
+}
+
+// Execute implements tool.Tools.
+func (l liveTools) Execute(ctx context.Context, c tool.Call, output func(string)) tool.Result {
+	if l.live[c.Provider] != nil {
+		return l.tools.Execute(ctx, c, output)
+	}
+	return l.recordings.Execute(ctx, c, output)
+}

@@ -16,6 +16,7 @@ import (
 	"culm/bus"
 	"culm/events"
 	"culm/runner"
+	"culm/tool"
 
 	"github.com/nats-io/nats.go"
 )
@@ -95,9 +96,13 @@ func (e *engine) runnerConfig(in *instances, wake <-chan string) runner.Config {
 	if name == "" {
 		name = "r-" + ulid.Make().String()
 	}
+	var tools tool.Tools = in.tools
+	if e.cfg.Tools != nil {
+		tools = liveTools{in.tools, e.cfg.Live, e.cfg.Tools}
+	}
 	return runner.Config{
 		Engine: direct{e.handler, e.rules, e.subjects}, Wake: wake, Name: name, Providers: &in.registry, DefaultProvider: in.first,
-		Tools: in.tools, Deltas: deltas{e.nc, e.subjects}, Sessions: e.cfg.Sessions, Log: e.log,
+		Tools: tools, Deltas: deltas{e.nc, e.subjects}, Sessions: e.cfg.Sessions, Log: e.log,
 	}
 }
 
