@@ -412,6 +412,72 @@ func TestRun_ChangedViews(t *testing.T) {
 	check(t, o.File, log)
 }
 
+// TestProjector_AbsurdTokens: what a runner reports cannot break sums.
+func TestProjector_AbsurdTokens(t *testing.T) {
+	t.Parallel()
+	log := events.NewMem()
+	h := newHistory(t, log, 25)
+	h.give("s", "session.create", fields{})
+	h.give("s", "run.request", fields{"prompt": "go"})
+	h.give("s", "run.claim", fields{"run_id": h.states["s"].Run.ID, "runner": "r"})
+	for round := range 3 {
+		run := h.states["s"].Run
+		h.give("s", "round.start", fields{"run_id": run.ID, "fence": run.Fence})
+		h.give("s", "round.finish", fields{
+			"run_id": run.ID, "fence": run.Fence, "round": round, "message": fields{"content": "", "tool_calls": []fields{{"id": "c", "name": "x", "arguments": ""}}},
+			"usage": fields{"prompt": uint64(1<<64 - 1), "completion": uint64(1 << 62), "total": uint64(1<<64 - 1)},
+		})
+		h.give("s", "tool.start", fields{"run_id": run.ID, "fence": run.Fence, "tool_call_id": "c"})
+		h.give("s", "tool.finish", fields{"run_id": run.ID, "fence": run.Fence, "tool_call_id": "c", "success": true, "content": "", "elapsed_ms": uint64(1<<64 - 1)})
+	}
+	o := options(t, log)
+	r := start(t, o).awaitReady()
+	page, err := r.Usage(t.Context(), UsageQuery{By: "model"})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Rounds != 3 || page.Items[0].Usage.Total != 3*maxTokens {
+		t.Errorf("%+v, %v", page, err)
+	}
+	check(t, o.File, log)
+}
+
+// TestProjector_QuestionExpired: no command leads to this event yet.
+func TestProjector_QuestionExpired(t *testing.T) {
+	t.Parallel()
+	log := events.NewMem()
+	h := newHistory(t, log, 26)
+	h.give("s", "session.create", fields{})
+	h.give("s", "run.request", fields{"prompt": "go"})
+	h.give("s", "run.claim", fields{"run_id": h.states["s"].Run.ID, "runner": "r"})
+	run := fields{"run_id": h.states["s"].Run.ID, "fence": h.states["s"].Run.Fence}
+	h.give("s", "round.start", run)
+	h.give("s", "round.finish", fields{
+		"run_id": run["run_id"], "fence": run["fence"], "round": 0, "message": fields{"content": "", "tool_calls": []fields{{"id": "c", "name": "ask", "arguments": ""}}},
+	})
+	h.give("s", "tool.park", fields{"run_id": run["run_id"], "fence": run["fence"], "tool_call_id": "c", "question": "Well?"})
+	s := h.states["s"]
+	id, err := events.NextID(s.Head.ID, h.now, [10]byte{})
+	if err != nil || len(s.Calls) != 1 {
+		t.Fatal(s.Calls, err)
+	}
+	ref := events.CallRef{ToolCallID: "c", MessageID: s.Calls[0].MessageID, Name: "ask"}
+	expired := events.QuestionExpired{CallRef: ref, Content: "nobody answered", RunID: "next"}
+	stored, err := events.Encode(events.Event{
+		ID: id, Session: "s", Time: h.now, Seq: s.Head.Seq + 1, Birth: s.Head.Birth, Actor: "_engine", Run: "next", Prevhash: s.Head.Hash, Data: expired,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Append(t.Context(), "s", s.Head.Seq, "question.expired", stored); err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, log)
+	r := start(t, o).awaitReady()
+	page, err := r.Approvals(t.Context(), ApprovalsQuery{Status: "decided"})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Decision != "expired" || page.Items[0].Successor != "next" {
+		t.Errorf("%+v, %v", page, err)
+	}
+	check(t, o.File, log)
+}
+
 // TestRebuild switches to a database that was built beside a running one.
 func TestRebuild(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,7 @@ type history struct {
 	states  map[string]*aggregate.State
 	n       int
 	Events  int
+	types   map[string]int // events by type
 	broken  map[string]bool
 	noClose bool // sessions stay open, and are not deleted
 }
@@ -35,7 +36,7 @@ type history struct {
 func newHistory(t testing.TB, log events.Log, seed uint64) *history {
 	h := &history{
 		t: t, log: log, leases: &testLeases{dead: map[string]bool{}}, random: rand.New(rand.NewPCG(seed, 1)),
-		now: time.Date(2026, 11, 29, 20, 0, 0, 0, time.UTC), states: map[string]*aggregate.State{}, broken: map[string]bool{},
+		now: time.Date(2026, 11, 29, 20, 0, 0, 0, time.UTC), states: map[string]*aggregate.State{}, broken: map[string]bool{}, types: map[string]int{},
 	}
 	var entropy uint64
 	h.rules = aggregate.NewHandler(aggregate.Options{
@@ -116,6 +117,7 @@ func (h *history) fold(session string) {
 			delete(h.states, session)
 			return
 		}
+		h.types[r.Type]++
 		if err := s.Apply(r); err != nil {
 			// The rules refuse what they wrote themselves: not for the views to
 			// judge, so the session leaves the log.
@@ -200,6 +202,8 @@ func (h *history) aside(session string, s *aggregate.State) {
 		h.give(session, pick(h.random, "session.enter_plan", "session.exit_plan"), fields{})
 	case n < 13:
 		h.give(session, "note.append", fields{"kind": "build", "data": fields{"n": h.n}})
+	case n < 14:
+		h.policy()
 	case n < 15:
 		h.give(session, "loop.stop", fields{})
 	case n < 17:
@@ -210,6 +214,23 @@ func (h *history) aside(session string, s *aggregate.State) {
 	case n < 19 && !h.noClose && h.chance(30):
 		h.give(session, "session.close", fields{"reason": "done"})
 	}
+}
+
+// policy changes the policy of the installation.
+func (h *history) policy() {
+	if h.chance(50) {
+		h.give("_settings", "policy.set_mode", fields{"mode": pick(h.random, "default", "auto", "accept_edits", "plan")})
+		return
+	}
+	rule := pick(h.random, "r1", "r2", "r3")
+	if h.chance(40) {
+		h.give("_settings", "policy.remove_rule", fields{"rule_id": rule})
+		return
+	}
+	h.give("_settings", "policy.add_rule", fields{
+		"rule_id": rule, "effect": pick(h.random, "allow", "deny", "always_ask"), "scope": "global", "permission_type": pick(h.random, "read_file", "write_file"),
+		"matcher": fields{"kind": "exact_resource", "pattern": "/srv/x/a"},
+	})
 }
 
 func (h *history) text() string {
@@ -249,7 +270,8 @@ func (h *history) decide(session string, s *aggregate.State) {
 			h.give(session, "tool.resolve", fields{"tool_call_id": c.ID, "generation": c.Generation, "success": h.chance(50), "content": h.text()})
 		default:
 			h.give(session, "approval.decide", fields{
-				"tool_call_id": c.ID, "generation": c.Generation, "decision": pick(h.random, "allow_once", "allow_once", "deny_once"), "note": h.text(),
+				"tool_call_id": c.ID, "generation": c.Generation, "note": h.text(),
+				"decision": pick(h.random, "allow_once", "allow_once", "deny_once", "allow_session", "deny_session"),
 			})
 		}
 		return
@@ -302,6 +324,13 @@ func (h *history) tools(session string, step aggregate.Step, with func(fields) f
 		return
 	}
 	for _, c := range step.Calls {
+		if h.chance(30) {
+			h.give(session, "tool.authorize", with(fields{
+				"tool_call_id": c.ID, "permission_type": pick(h.random, "read_file", "write_file", "execute_command"),
+				"resource": pick(h.random, "/srv/x/a", "ls -l", "rm -rf /"), "risk": pick(h.random, "low", "high"), "mutating": h.chance(50),
+			}))
+			return
+		}
 		if h.chance(25) {
 			h.give(session, "tool.park", with(h.park(c)))
 			return

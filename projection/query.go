@@ -223,6 +223,9 @@ func query[I any](ctx context.Context, p *Projector, w Wait, session string, rea
 	if session != "" && !events.ValidToken(session) {
 		return out, &Error{Code: CodeInvalidToken, Message: "session is no token"}
 	}
+	if err := p.whole(); err != nil {
+		return out, err
+	}
 	if err := w.until(ctx, &p.pos); err != nil {
 		return out, err
 	}
@@ -235,6 +238,17 @@ func query[I any](ctx context.Context, p *Projector, w Wait, session string, rea
 		return read(tx, &out)
 	})
 	return out, err
+}
+
+// whole refuses while views are being computed anew: they would show a part as
+// if it were all.
+func (p *Projector) whole() error {
+	var name any
+	p.stats.rebuilding.Range(func(key, _ any) bool { name = key; return false })
+	if name == nil {
+		return nil
+	}
+	return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("the view %s is being computed anew, try again later", name)}
 }
 
 // oneOf checks an optional enumeration.

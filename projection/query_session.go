@@ -180,7 +180,7 @@ type searchRow struct {
 var searchTable = mapOf[searchRow]("found", "id")
 
 // Search answers messages.search: all words must be in a message, the last one
-// as a beginning; the newest message first.
+// as a beginning. What came into the views last comes first.
 func (p *Projector) Search(ctx context.Context, q SearchQuery) (Page[SearchItem], error) {
 	return query(ctx, p, q.Wait, q.Session, func(tx *sql.Tx, out *Page[SearchItem]) (err error) {
 		if matching(q.Text) == `""` {

@@ -53,3 +53,4 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_updated ON sessions (updated_at, session);
 CREATE INDEX sessions_status ON sessions (status, updated_at, session);
 CREATE INDEX sessions_parent ON sessions (parent_session, updated_at, session) WHERE parent_session <> '';
+CREATE INDEX sessions_kind ON sessions (kind, updated_at, session);

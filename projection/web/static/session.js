@@ -47,7 +47,7 @@ export class SessionPage {
       h("header", { class: "sessionhead" },
         h("div", { class: "titleline" }, h("a", { class: "back", href: "#/sessions", "aria-label": "All sessions" }, "‹"), this.title, this.actions),
         this.facts, this.progress, this.error),
-      this.cards.el,
+      this.waits = h("details", { class: "waits", open: innerWidth > 820 || innerHeight > 1000, hidden: true }, h("summary", {}, "Waits for you"), this.cards.el),
       h("div", { class: "scrub" }, this.tabs, this.filter, h("span", { class: "slider" }, this.range, this.where, this.live)),
       h("div", { class: "panes" }, this.timeline.el, this.stateBox, this.usageBox),
       this.composer));
@@ -71,6 +71,7 @@ export class SessionPage {
     try {
       const now = await api.session(this.id, "state", this.abort.signal);
       if (!this.timeline.first || now.birth !== this.birth) await this.begin(now);
+      if (this.abort.signal.aborted) return;
       this.last = Math.max(this.last, now.sequence);
       this.state = now;
       this.timeline.grow(this.timeline.first, this.last);
@@ -98,7 +99,9 @@ export class SessionPage {
     this.birth = now.birth;
     const r = await api.session(this.id, "events?after=0&limit=1", this.abort.signal);
     this.timeline.first = r.events[0]?.seq || 1;
+    this.last = now.sequence;
     this.range.min = this.timeline.first;
+    this.range.max = this.last;
     this.timeline.grow(this.timeline.first, now.sequence);
     if (this.wanted) this.scrub(this.wanted);
     else requestAnimationFrame(() => this.timeline.toEnd());
@@ -113,7 +116,8 @@ export class SessionPage {
       this.head();
       if (now.state.pending.length || this.cards.cards.size) {
         const r = await api.query("approvals.list", { session: this.id, limit: 100, ...wait }, this.abort.signal);
-        this.cards.update(r.items);
+        this.waits.hidden = !this.cards.update(r.items);
+        show(this.waits.firstChild, "Waits for you ", r.items.length ? h("span", { class: "n" }, r.items.length) : "");
       }
     } catch (e) {
       if (e.name === "AbortError") throw e;
@@ -149,9 +153,11 @@ export class SessionPage {
   }
 
   showActions(st) {
-    const loop = st.loop, blocked = loop?.status === "recovery_unsupported" && !loop.abandoned && loop.reason !== "parked";
-    const live = loop && (loop.status === "running" || loop.status === "finalizing" || loop.status === "paused");
-    const key = [this.app.acts, st.session.closed, !!st.run, st.run?.cancel_requested, live, loop?.stop_requested, blocked, loop?.generation].join();
+    const loop = st.loop, ours = st.run && st.run.run_id === loop?.owner_execution_id;
+    const running = loop && (loop.status === "running" || loop.status === "finalizing");
+    const blocked = loop && !loop.abandoned && (loop.status === "recovery_unsupported" || (running && !ours));
+    const live = loop && (running ? ours : loop.status === "paused");
+    const key = [this.app.acts, st.session.closed, !!st.run, st.run?.cancel_requested, live, loop?.stop_requested, blocked, st.pending.length > 0, loop?.generation].join();
     if (key === this.actionKey) return;
     this.actionKey = key;
     const b = (text, tone, f) => h("button", { type: "button", class: tone, onclick: f }, text);
@@ -160,8 +166,10 @@ export class SessionPage {
     if (!this.app.acts || st.session.closed || this.id.startsWith("_")) return;
     if (live && !loop.stop_requested) add(this.actions, b("Stop loop", "", () => this.confirm("Stop the loop?", "Calls of the present round may still end; no further round begins.", "Stop loop", "loop.stop", { generation: loop.generation })));
     if (st.run && !st.run.cancel_requested) add(this.actions, b("Cancel run", "danger", () => this.confirm("Cancel the run?", "Nothing starts any more. What waits for a person ends without having run.", "Cancel run", "run.cancel", { run_id: st.run.run_id })));
-    if (blocked) {
+    if (blocked && !st.run && !st.pending.length) {
       add(this.actions, b("Continue loop", "primary", () => this.confirm("Continue the loop?", `${progressOf(loop)}. The remaining iterations go on in a new loop. What was under way when it ended may have happened, and is not repeated by itself.`, "Continue loop", "loop.continue", { generation: loop.generation, acknowledge_unknown: true })));
+    }
+    if (blocked && !st.run) {
       add(this.actions, b("Abandon loop", "danger", () => this.confirm("Abandon the loop?", "It stays as it ended, and the session takes new runs again.", "Abandon loop", "loop.abandon", { generation: loop.generation, acknowledge_unknown: true })));
     }
     if (!st.run) add(this.actions, b("Close", "", () => this.confirm("Close the session?", "It takes no commands afterwards. Its log stays.", "Close session", "session.close", {})));
@@ -195,7 +203,7 @@ export class SessionPage {
   /** scrub shows the session as it was after event seq; 0 is as it is. */
   scrub(seq) {
     if (!this.last) { this.wanted = seq; return; }
-    seq = seq >= this.last && seq !== this.wanted ? 0 : Math.min(seq, this.last);
+    seq = seq >= this.last ? 0 : seq;
     this.at = seq;
     this.range.value = seq || this.last;
     this.el.firstChild.classList.toggle("scrubbing", seq > 0);

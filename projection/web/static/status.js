@@ -52,7 +52,7 @@ export const titleOf = (s, limit = 90) => (s.title ? line(s.title, limit) : h("s
 /** why says in a line what somebody should know about a session. */
 export function why(s) {
   if (s.stuck) return [h("span", { class: "bad" }, `stuck at event ${count(s.stuck.sequence)}: `), line(s.stuck.reason, 200)];
-  if (s.status === "blocked") return h("span", { class: "bad" }, `the loop ended without a known outcome (${words(s.loop?.reason || s.loop?.status)}): continue or abandon it`);
+  if (s.status === "blocked") return h("span", { class: "bad" }, (s.loop?.reason ? `the loop ended without a known outcome (${words(s.loop.reason)})` : "the loop's runner was lost") + ": continue or abandon it");
   if (s.status === "failed") return [h("span", { class: "bad" }, "last run " + words(s.last_outcome || "failed")), s.last_error ? [": ", line(s.last_error, 200)] : ""];
   if (s.run?.cancel_requested) return "cancel requested";
   return "";

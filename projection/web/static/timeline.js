@@ -19,10 +19,13 @@ export class Timeline {
     this.scroller.addEventListener("keydown", (e) => this.key(e));
     this.scroller.addEventListener("scroll", () => this.follow_ = this.atEnd(), { passive: true });
     this.follow_ = true;
+    this.resized = new ResizeObserver(() => { if (this.follow_ && !this.at) this.toEnd(); });
+    this.resized.observe(this.scroller);
+    this.resized.observe(this.box);
     this.abort = new AbortController();
   }
 
-  close() { this.abort.abort(); this.watch.disconnect(); }
+  close() { this.abort.abort(); this.watch.disconnect(); this.resized.disconnect(); }
 
   atEnd() { const s = this.scroller; return s.scrollHeight - s.scrollTop - s.clientHeight < 60; }
 

@@ -132,7 +132,7 @@ export function facts(pairs) {
   const list = h("dl", { class: "facts" });
   for (const [k, v] of pairs) {
     if (v === undefined || v === null || v === "" || v === false) continue;
-    add(list, [h("dt", {}, k), h("dd", {}, v instanceof Node || Array.isArray(v) ? v : content(v))]);
+    add(list, h("div", {}, h("dt", {}, k), h("dd", {}, v instanceof Node || Array.isArray(v) ? v : content(v))));
   }
   return list.firstChild ? list : "";
 }
