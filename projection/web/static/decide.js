@@ -28,7 +28,7 @@ export class Card {
     return h("header", {},
       h("span", { class: "kind" }, { approval: "Approval", question: "Question", unknown: "Unknown outcome" }[i.kind] || i.kind),
       h("h3", {}, h("span", { class: "tool" }, line(i.name, 80)), r?.resource ? [" ", h("code", { class: "res" }, line(r.resource, 160))] : ""),
-      h("span", { class: "meta" }, inSession ? "" : [link, " · "], "waits ", ago(i.since, "")));
+      h("span", { class: "meta" }, inSession ? "" : [link, " · "], h("span", { class: "nowrap" }, "waits ", ago(i.since, ""))));
   }
 
   what() {

@@ -162,7 +162,7 @@ export class SessionPage {
     this.actionKey = key;
     const b = (text, tone, f) => h("button", { type: "button", class: tone, onclick: f }, text);
     show(this.actions);
-    this.composer.hidden = !this.app.acts || st.session.closed || this.id.startsWith("_");
+    this.composer.hidden = !this.app.acts || st.session.closed || !!st.run || this.id.startsWith("_");
     if (!this.app.acts || st.session.closed || this.id.startsWith("_")) return;
     if (live && !loop.stop_requested) add(this.actions, b("Stop loop", "", () => this.confirm("Stop the loop?", "Calls of the present round may still end; no further round begins.", "Stop loop", "loop.stop", { generation: loop.generation })));
     if (st.run && !st.run.cancel_requested) add(this.actions, b("Cancel run", "danger", () => this.confirm("Cancel the run?", "Nothing starts any more. What waits for a person ends without having run.", "Cancel run", "run.cancel", { run_id: st.run.run_id })));

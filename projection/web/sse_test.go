@@ -1,0 +1,310 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"culm/events"
+)
+
+// client is one that follows, and takes messages when asked.
+type client struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	stop  context.CancelFunc
+	resp  *http.Response
+}
+
+func (w *world) follow(query, last string) *client {
+	w.t.Helper()
+	ctx, stop := context.WithTimeout(w.t.Context(), 10*time.Second)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.http.URL+"/api/v1/events?"+query, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	resp, err := w.http.Client().Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { stop(); _ = resp.Body.Close() })
+	c := &client{t: w.t, lines: bufio.NewScanner(resp.Body), stop: stop, resp: resp}
+	c.lines.Buffer(nil, 4<<20)
+	return c
+}
+
+type message struct{ id, event, data string }
+
+// next is the next message that is more than a heartbeat; the zero one at the end.
+func (c *client) next() message {
+	var m message
+	for c.lines.Scan() {
+		field, value, _ := strings.Cut(c.lines.Text(), ": ")
+		switch field {
+		case "id":
+			m.id = value
+		case "event":
+			m.event = value
+		case "data":
+			m.data += value
+		case "":
+			if m.data != "" {
+				return m
+			}
+			m = message{}
+		}
+	}
+	return message{}
+}
+
+// seqs takes n events and returns session@seq of each.
+func (c *client) seqs(n int) []string {
+	c.t.Helper()
+	var out []string
+	for len(out) < n {
+		m := c.next()
+		switch {
+		case m == (message{}):
+			c.t.Fatalf("the stream ended after %v", out)
+		case m.event == "":
+			e, err := events.Decode([]byte(m.data))
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			out = append(out, fmt.Sprintf("%s@%d", e.Session, e.Seq))
+		}
+	}
+	return out
+}
+
+func TestFollow_allSessionsAndBackAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.put("old", created("before"))
+	c := w.follow("", "")
+	if m := c.next(); m.event != "hello" || m.id == "" {
+		t.Fatalf("first came %+v", m)
+	}
+	w.put("a", created("a"), said("one"))
+	w.put("b", created("b"))
+	if got := c.seqs(2); !slices.Equal(got, []string{"a@1", "a@2"}) {
+		t.Fatalf("got %v", got)
+	}
+	m := c.next()
+	c.stop()
+	w.put("a", said("two"))
+	again := w.follow("", m.id)
+	again.next() // hello
+	if got := again.seqs(1); got[0] != "a@3" {
+		t.Errorf("after %s came %v", m.id, got)
+	}
+	for _, id := range []string{"other-1.3", "nonsense", strings.Replace(m.id, ".", ".9999", 1)} {
+		lost := w.follow("", id)
+		lost.next() // hello
+		if m := lost.next(); m.event != "gap" {
+			t.Errorf("from %q came %+v, want a gap", id, m)
+		}
+		lost.stop()
+	}
+}
+
+func TestFollow_namedSessionsWithoutAGap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.put("a", created("a"), said("one"), said("two"))
+	w.put("b", created("b"))
+	c := w.follow("session=a&session=b&session=a", "a@1")
+	c.next() // hello
+	if got := c.seqs(2); !slices.Equal(got, []string{"a@2", "a@3"}) {
+		t.Errorf("the backlog is %v", got)
+	}
+	w.put("c", created("c"))
+	w.put("b", said("new"))
+	w.put("a", said("newer"))
+	if got := c.seqs(1); got[0] != "b@2" {
+		t.Errorf("then came %v", got)
+	}
+	m := c.next()
+	if m.id != "a@4,b@2" {
+		t.Errorf("the position is %q", m.id)
+	}
+	c.stop()
+	w.put("b", said("while away"))
+	again := w.follow("session=a&session=b", m.id)
+	again.next()
+	if got := again.seqs(1); got[0] != "b@3" {
+		t.Errorf("after the break came %v", got)
+	}
+	later := w.follow("session=not-yet", "")
+	later.next()
+	w.put("not-yet", created("x"))
+	if got := later.seqs(1); got[0] != "not-yet@1" {
+		t.Errorf("of a session that was not there came %v", got)
+	}
+}
+
+func TestFollow_filtersAndBrief(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.follow("type=message.*&type=session.closed&brief=1", "")
+	c.next()
+	w.put("a", created("a"), said("one"), events.SessionPlanExited{Posture: events.Posture{AuditRevision: 2, RequestedMode: "default", EffectiveMode: "default"}}, events.SessionClosed{})
+	for _, want := range []string{
+		`{"session":"a","seq":2,"type":"message.submitted","time":"2026-11-30T12:00:01Z","actor":"ada"}`,
+		`{"session":"a","seq":4,"type":"session.closed","time":"2026-11-30T12:00:03Z","actor":"ada"}`,
+	} {
+		if m := c.next(); m.data != want {
+			t.Errorf("got %s, want %s", m.data, want)
+		}
+	}
+	many := strings.Repeat("session=s&", maxFollowed+1)
+	for _, query := range []string{"session=a.b", many, "typo=1", "session=%zz"} {
+		if got := w.ask("GET", "/api/v1/events?"+query, ""); got.StatusCode != 400 {
+			t.Errorf("%.40s answers %d", query, got.StatusCode)
+		}
+	}
+}
+
+// TestFollow_whoIsTooSlowIsCut: a client that takes nothing holds up nobody,
+// costs no memory, and hears that it lost the thread.
+func TestFollow_whoIsTooSlowIsCut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *Options) { o.WriteTimeout = 200 * time.Millisecond })
+	w.server.hub.maxEvents = 8
+	slow, fast := w.stuck(), w.follow("", "")
+	fast.next()
+	w.put("a", created("a"))
+	for range 40 {
+		w.put("a", said(strings.Repeat("x", 500_000)))
+		fast.seqs(1) // in step with what is written
+	}
+	w.server.hub.mu.Lock()
+	kept := len(w.server.hub.ring)
+	w.server.hub.mu.Unlock()
+	if kept > 8 {
+		t.Errorf("%d events are kept", kept)
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for w.server.clients.Load() > 1 {
+		if time.Now().After(deadline) {
+			t.Fatal("the slow client is still there")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	_ = slow.Close()
+}
+
+// stuck is a client that asks to follow and then reads nothing.
+func (w *world) stuck() net.Conn {
+	w.t.Helper()
+	address := strings.TrimPrefix(w.http.URL, "http://")
+	c, err := (&net.Dialer{}).DialContext(w.t.Context(), "tcp", address)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_ = c.(*net.TCPConn).SetReadBuffer(4096)
+	if _, err := fmt.Fprintf(c, "GET /api/v1/events HTTP/1.1\r\nHost: %s\r\n\r\n", address); err != nil {
+		w.t.Fatal(err)
+	}
+	for w.server.clients.Load() == 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return c
+}
+
+// TestHub_whoFallsBehindIsTold: the place of a client that left the ring is no
+// place any more, nor is one of another numbering.
+func TestHub_whoFallsBehindIsTold(t *testing.T) {
+	t.Parallel()
+	mem := events.NewMem()
+	h := newHub(mem, nil, time.Unix(1, 0))
+	h.maxEvents, h.maxBytes = 3, 1000
+	h.subscribed()
+	at, err := h.end(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		h.add(events.Record{Session: "a", Seq: uint64(i + 1), Payload: make([]byte, 10)})
+	}
+	if batch, _, ok := h.read(at, 2); !ok || len(batch) != 2 || batch[0].Seq != 1 {
+		t.Errorf("read %v %v", batch, ok)
+	}
+	h.add(events.Record{Session: "a", Seq: 4, Payload: make([]byte, 10)})
+	if _, _, ok := h.read(at, 2); ok {
+		t.Error("an event was passed over in silence")
+	}
+	at.next++
+	if batch, _, ok := h.read(at, 9); !ok || len(batch) != 3 {
+		t.Errorf("read %v %v", batch, ok)
+	}
+	h.add(events.Record{Session: "a", Seq: 5, Payload: make([]byte, 5000)})
+	if len(h.ring) != 1 || h.bytes != 5000 {
+		t.Errorf("%d events of %d bytes are kept, want the newest alone", len(h.ring), h.bytes)
+	}
+	end, _ := h.end(t.Context())
+	if back, ok := parseCursor(end.String()); !ok || back != end {
+		t.Errorf("%v reads as %v", end, back)
+	}
+	h.reset()
+	if h.holds(end) {
+		t.Error("a place of the old numbering is one of the new")
+	}
+}
+
+func TestFollow_heartbeatsAndTooMany(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *Options) { o.MaxClients = 1 })
+	c := w.follow("", "")
+	beats := 0
+	for beats < 2 && c.lines.Scan() {
+		if c.lines.Text() == ": heartbeat" {
+			beats++
+		}
+	}
+	if beats < 2 {
+		t.Error("a quiet stream says nothing")
+	}
+	if got := w.ask("GET", "/api/v1/events", ""); got.StatusCode != 503 || got.code() != "too_many" {
+		t.Errorf("one too many answers %d %s", got.StatusCode, got.body)
+	}
+}
+
+func TestServe_endsWithItsContext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.server.Serve(ctx, l) }()
+	w.http.URL = "http://" + l.Addr().String()
+	c := w.follow("", "")
+	c.next()
+	stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it goes on")
+	}
+	if url := PageURL(l.Addr(), "tok"); url != "http://"+l.Addr().String()+"/#token=tok" {
+		t.Error(url)
+	}
+	if url := PageURL(&net.TCPAddr{IP: net.IPv6unspecified, Port: 80}, ""); url != "http://localhost:80/" {
+		t.Error(url)
+	}
+}
