@@ -415,6 +415,9 @@ func (w *watcher) event(t *rapid.T, e *events.Event, after *State) {
 		}
 	}
 	if after.Run != nil && after.Run.Status == runSuspended {
+		if after.Run.CancelRequested {
+			t.Fatalf("%s suspends a run that was asked to cancel", e.Type)
+		}
 		w.ended[after.Run.ID] = "suspended"
 	}
 	w.loops(t, e, after)
