@@ -128,7 +128,7 @@ func startShared(t testing.TB) {
 	must(t, err)
 	shared.cmd.Stderr = &sharedLog
 	must(t, shared.cmd.Start())
-	go p.read(stdout)
+	go p.scan(stdout)
 	shared.url = p.awaitURL()
 	p.awaitReady()
 }

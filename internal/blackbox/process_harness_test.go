@@ -40,8 +40,8 @@ func launch(t testing.TB, cmd *exec.Cmd) *process {
 	must(t, err)
 	must(t, cmd.Start())
 	var readers sync.WaitGroup
-	readers.Go(func() { p.read(stdout) })
-	readers.Go(func() { p.read(stderr) })
+	readers.Go(func() { p.scan(stdout) })
+	readers.Go(func() { p.scan(stderr) })
 	go func() {
 		readers.Wait()
 		_ = cmd.Wait()
@@ -63,7 +63,7 @@ func launch(t testing.TB, cmd *exec.Cmd) *process {
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
-func (p *process) read(r io.Reader) {
+func (p *process) scan(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
