@@ -187,12 +187,32 @@ func (a *applier) flush() error {
 	return nil
 }
 
+// maxKept bounds the text of a session that stays in memory, in bytes.
+const maxKept = 64 << 10
+
+// size is the text that the session's rows hold, in bytes, but for small fields.
+func (l *live) size() int {
+	n := len(l.row.Title) + len(l.row.Metadata)
+	if l.loop != nil {
+		n += len(l.loop.Objective)
+	}
+	for _, c := range l.calls {
+		n += len(c.Arguments) + len(c.Error)
+	}
+	for _, i := range l.items {
+		n += len(i.Question) + len(i.Request)
+	}
+	return n
+}
+
 // committed tells who waits, and lets go of what is not needed any more.
 func (a *applier) committed() {
 	b := &a.batch
 	for _, t := range b.sessions {
 		t.batched, t.applied = false, nil
-		t.live.out = changes{}
+		if t.live.out = (changes{}); t.live.size() > maxKept {
+			t.live = nil // read back when it is needed
+		}
 		reason := ""
 		if t.stuck != nil {
 			reason = t.stuck.reason

@@ -65,7 +65,7 @@ const maxEarly = 1024
 func newApplier(ctx context.Context, p *Projector) (*applier, error) {
 	a := &applier{
 		p: p, w: newWriter(context.WithoutCancel(ctx), p.db, p.opts.views), all: map[string]*tracked{},
-		live: make(chan decoded, 1024), answers: make(chan answer, 8), surveys: make(chan survey), told: time.Now(),
+		live: make(chan decoded, 256), answers: make(chan answer, 8), surveys: make(chan survey), told: time.Now(),
 	}
 	rows, err := scanAll(ctx, p.db.write, checkpointsTable, "true")
 	if err != nil {
