@@ -29,8 +29,8 @@ func newWorker(ctx context.Context, c *client, l *ledger, name string) *worker {
 }
 
 // once is the context of one attempt: it ends when the connection does.
-func (w *worker) once() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(w.ctx, attemptTime)
+func (w *worker) once(wait time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(w.ctx, wait)
 	go func() {
 		select {
 		case <-w.lost:
@@ -41,8 +41,9 @@ func (w *worker) once() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-func (w *worker) attempt(m *nats.Msg) (reply, error) {
-	ctx, cancel := w.once()
+// within sends m once and waits as long for the answer.
+func (w *worker) within(m *nats.Msg, wait time.Duration) (reply, error) {
+	ctx, cancel := w.once(wait)
 	defer cancel()
 	return w.tryWith(ctx, m)
 }
@@ -52,7 +53,7 @@ func (w *worker) insist(m *nats.Msg) (reply, error) {
 	w.ledger.verifying.RLock()
 	defer w.ledger.verifying.RUnlock()
 	for {
-		r, err := w.attempt(m)
+		r, err := w.within(m, attemptTime)
 		switch {
 		case err == nil && r.code() != "unavailable":
 			return r, nil
@@ -217,7 +218,7 @@ func (w *worker) publish(m *nats.Msg) error {
 	w.ledger.verifying.RLock()
 	defer w.ledger.verifying.RUnlock()
 	for {
-		ctx, cancel := w.once()
+		ctx, cancel := w.once(attemptTime)
 		_, err := w.js.PublishMsg(ctx, m)
 		cancel()
 		if err == nil || w.ctx.Err() != nil {
