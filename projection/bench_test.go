@@ -10,7 +10,7 @@ import (
 	"culm/events"
 )
 
-const catchUpEvents = 20_000
+const catchUpEvents = 100_000
 
 // BenchmarkCatchUp starts a projector on a log of 100 000 events, all views on.
 func BenchmarkCatchUp(b *testing.B) {

@@ -515,7 +515,7 @@ func TestRebuild(t *testing.T) {
 func TestCheck_FindsDifferences(t *testing.T) {
 	t.Parallel()
 	log := events.NewMem()
-	newHistory(t, log, 31).run(3, 500)
+	newHistory(t, log, 31).run(2, 250)
 	o := options(t, log)
 	r := start(t, o).awaitReady()
 	find := func(damage string) {
