@@ -26,8 +26,23 @@ func decideToolStart(s *State, run *Run, c ToolStart, env Env) (Decision, *Rejec
 		return refuse(reject(CodePlanMode, "%s may change the world and the session is read-only", call.Name))
 	case s.Session.EnforcePolicy && !call.Authorized:
 		return refuse(reject(CodeNotAuthorized, "the session enforces policy: tool.authorize comes first"))
+	case !s.stillAllowed(call, env):
+		return refuse(reject(CodeNotAuthorized, "the policy has changed since tool.authorize and does not allow it now; ask again"))
 	}
 	return appendEvent(events.ToolStarted{CallRef: call.ref(), Mutating: deref(c.Mutating)})
+}
+
+// stillAllowed asks the policy again about a call that it has allowed: the last
+// change of policy or mode before the start decides. A call that only reads is
+// not asked about again, its risk is what its tool said.
+func (s *State) stillAllowed(call *Call, env Env) bool {
+	if !call.Authorized || !call.Mutating {
+		return true
+	}
+	q := policy.Request{
+		Tool: call.Name, Type: call.Access.PermissionType, Resource: call.Access.Resource, Mutating: true, Workspace: s.Session.Workspace,
+	}
+	return policy.Evaluate(s.policyInput(call, q, nil, nil, env)).Decision == policy.Allow
 }
 
 // readOnly says that nothing that changes the world may run now: plan mode, or
