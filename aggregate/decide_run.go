@@ -95,7 +95,15 @@ func decideRenew(s *State, run *Run, env Env) (Decision, *Rejection) {
 	return nothing(renewResult{LeaseMS: env.Config.LeaseMS, CancelRequested: run.CancelRequested, StopRequested: l != nil && l.StopRequested})
 }
 
+// decideRunRefuse ends the run. One that was asked to cancel, or whose loop was
+// asked to stop, ends as if it had failed: its decisions are not kept.
 func decideRunRefuse(s *State, run *Run, c RunRefuse, env Env) (Decision, *Rejection) {
+	switch {
+	case run.CancelRequested:
+		return appendEvent(s.cancelledRun(run, env))
+	case s.stopping(run):
+		return decideFinish(s, run, RunFinish{Outcome: outcomeError, Error: &events.Failure{Code: c.Code, Message: c.Message}}, env)
+	}
 	return appendEvent(s.refusedRun(run, c.Code, c.Message, env))
 }
 
@@ -108,9 +116,29 @@ func (s *State) refusedRun(run *Run, code, message string, env Env) events.RunRe
 	return e
 }
 
+// cancelledRun is the end of a live run that was asked to cancel and whose
+// runner does not finish it: nothing that had not started by then ever starts.
+func (s *State) cancelledRun(run *Run, env Env) events.RunFinished {
+	e := events.RunFinished{
+		RunID: run.ID, Outcome: outcomeRunCancelled, CompletionReason: reasonCancelled, Usage: run.Usage,
+		Voided: s.voidCalls("the run was cancelled", notStarted), Unknown: s.unknownCalls(env.mint),
+	}
+	if l := s.loopOf(run); l != nil {
+		e.Loop = l.finish(resultCancelled).wire()
+	}
+	return e
+}
+
+// stopping says that the run's loop was asked to stop: nothing that was approved
+// for it is replayed, by a later run neither.
+func (s *State) stopping(run *Run) bool {
+	l := s.loopOf(run)
+	return l != nil && l.StopRequested
+}
+
 // decideFinish is the one end of a started run (docs/rules.md#loop-t7). Calls
 // that were started become unknown; calls that were not are voided, those that
-// wait for a person only by a cancellation.
+// wait for a person only by a cancellation, whatever the runner reports.
 func decideFinish(s *State, run *Run, c RunFinish, env Env) (Decision, *Rejection) {
 	e := events.RunFinished{RunID: run.ID, CompletionReason: c.CompletionReason, Error: c.Error, Usage: run.Usage, Unknown: s.unknownCalls(env.mint)}
 	var result runResult
@@ -120,10 +148,13 @@ func decideFinish(s *State, run *Run, c RunFinish, env Env) (Decision, *Rejectio
 		e.Voided = s.voidCalls("the run was cancelled", notStarted)
 	case outcomeError:
 		e.Outcome, result = outcomeRunFailed, resultError
-		e.Voided = s.voidCalls("the run failed", isStatus(CallOpen))
+		e.Voided = s.voidCalls("the run failed", func(st CallStatus) bool { return st == CallOpen || st == CallDecided && s.stopping(run) })
 	default:
 		e.Outcome, result = outcomeRunCompleted, okResult(c.CompletionReason)
 		e.Voided = s.voidCalls("the run ended", func(st CallStatus) bool { return st == CallOpen || st == CallDecided })
+	}
+	if run.CancelRequested {
+		e.Voided = s.voidCalls("the run was cancelled", notStarted)
 	}
 	if l := s.loopOf(run); l != nil {
 		next := l.finish(result)
@@ -170,13 +201,21 @@ func budgetCompletionReason(kind string) string {
 }
 
 // Lapse is the fact that the live run's lease ran out, or nil without one
-// (docs/rules.md#lease). Its ids follow from the session's next sequence.
+// (docs/rules.md#lease): it was interrupted, or, asked to cancel before, it ends
+// as cancelled. Its ids follow from the session's next sequence.
 func Lapse(s *State, env Env) events.Data {
 	run := s.Run
 	if run == nil || run.Status != runLive {
 		return nil
 	}
-	return events.RunInterrupted{RunID: run.ID, Code: "lease_expired", Unknown: s.unknownCalls(env.mint)}
+	if run.CancelRequested {
+		return s.cancelledRun(run, env)
+	}
+	e := events.RunInterrupted{RunID: run.ID, Code: "lease_expired", Unknown: s.unknownCalls(env.mint)}
+	if s.stopping(run) {
+		e.Voided = s.voidCalls("the loop was stopped", isStatus(CallDecided))
+	}
+	return e
 }
 
 // Expire is the fact that a waiting call was not decided in time, or nil. It is

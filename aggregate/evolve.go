@@ -94,7 +94,7 @@ func evolveRun(s *State, e *events.Event) {
 	case events.RunBudgetExhausted:
 		s.Spent.Exhausted = d.Kind
 	case events.RunInterrupted:
-		s.endRun(nil, nil, d.Unknown)
+		s.endRun(nil, d.Voided, d.Unknown)
 	case events.RunFinished:
 		s.endRun(d.Loop, d.Voided, d.Unknown)
 	}

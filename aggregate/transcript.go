@@ -28,6 +28,8 @@ func (t *Transcript) Evolve(e *events.Event) {
 	case events.RunRequested:
 		t.voided(e, d.Voided)
 		t.person(e, d.Message)
+	case events.RunInterrupted:
+		t.voided(e, d.Voided)
 	case events.RunFinished:
 		t.voided(e, d.Voided)
 	case events.SessionClosed:

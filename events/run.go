@@ -54,8 +54,11 @@ type RunBudgetExhausted struct {
 
 // RunInterrupted: the run's lease ran out.
 type RunInterrupted struct {
-	RunID   string        `json:"run_id"`
-	Code    string        `json:"code"` // lease_expired
+	RunID string `json:"run_id"`
+	Code  string `json:"code"` // lease_expired
+	// Voided lists the approved calls of a loop that was asked to stop: they
+	// are not replayed, whatever becomes of the loop.
+	Voided  []VoidedCall  `json:"voided,omitzero"`
 	Unknown []UnknownCall `json:"unknown,omitzero"`
 }
 

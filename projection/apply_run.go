@@ -22,6 +22,7 @@ func (l *live) applyRun(e *events.Event) error {
 			l.out.runs.add(l.run)
 		}
 	case events.RunInterrupted:
+		l.voidCalls(e, d.Voided)
 		l.unknownCalls(e, d.Unknown)
 		l.endRun(e, runInterrupted, d.Code, nil)
 	case events.RunFinished:

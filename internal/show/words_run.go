@@ -26,7 +26,7 @@ func (p *Printer) runWords(e *events.Event) (tone, string) {
 	case events.RunBudgetExhausted:
 		return bad, fmt.Sprintf("run has spent its budget (%s); one summary round may follow", Clean(d.Kind))
 	case events.RunInterrupted:
-		return bad, "run interrupted: nothing was heard of its runner" + leftOver(nil, d.Unknown)
+		return bad, "run interrupted: nothing was heard of its runner" + leftOver(d.Voided, d.Unknown)
 	case events.RunFinished:
 		return p.finished(e.Session, d)
 	}
