@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -17,7 +15,10 @@ import (
 )
 
 type runCommand struct {
-	HTTP string `name:"http" env:"CULM_HTTP" default:"127.0.0.1:8281" placeholder:"ADDR" help:"Address of /healthz and /readyz, off for none (${default})."`
+	HTTP       string   `name:"http" env:"CULM_HTTP" default:"127.0.0.1:8281" placeholder:"ADDR" help:"Address of the page, the API, health and metrics, off for none (${default})."`
+	HTTPHosts  []string `name:"http-hosts" env:"CULM_HTTP_HOSTS" placeholder:"NAMES" help:"Names under which the page may be asked, besides those of this machine itself; separated by commas."`
+	HTTPTokens string   `name:"http-tokens" env:"CULM_HTTP_TOKENS" placeholder:"FILE" help:"Lines \"actor token\": who may decide on the page. Without it one token is made and shown at the start."`
+	HTTPActor  string   `name:"http-actor" env:"CULM_HTTP_ACTOR" placeholder:"ACTOR" help:"Actor of the token that is made (the user's name)."`
 }
 
 // replyMargin is what an answer may need besides its content, in bytes.
@@ -45,7 +46,7 @@ func (r *runCommand) Run(ctx context.Context, p *process) error {
 		return errors.Join(err, views.Close())
 	}
 	g, running := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.health(running, p, c, views) })
+	g.Go(func() error { return r.serveHTTP(running, p, c, views) })
 	g.Go(func() error { return p.sayReady(running, views) })
 	g.Go(func() error {
 		err := views.Run(running)
@@ -68,52 +69,6 @@ func (p *process) sayReady(ctx context.Context, views *projection.Projector) err
 	case <-ctx.Done():
 		return nil
 	}
-}
-
-// health answers /healthz and /readyz until ctx ends.
-func (r *runCommand) health(ctx context.Context, p *process, c *connection, views *projection.Projector) error {
-	if r.HTTP == "off" {
-		return nil
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.HTTP)
-	if err != nil {
-		return fmt.Errorf("health on %s: %w; choose another with --http, or --http off", r.HTTP, err)
-	}
-	p.log.Info("health", "url", "http://"+l.Addr().String()+"/healthz")
-	healthy := func() error {
-		if !c.nc.IsConnected() {
-			return errors.New("no connection to the NATS server")
-		}
-		return nil
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { report(w, healthy()) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		err := healthy()
-		select {
-		case <-views.Ready():
-		default:
-			err = errors.Join(err, errors.New("catching up"))
-		}
-		report(w, err)
-	})
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
-	defer stop()
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
-func report(w http.ResponseWriter, err error) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	_, _ = w.Write([]byte("ok\n"))
 }
 
 // redacted is a list of server URLs without passwords.

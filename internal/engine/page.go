@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/user"
 	"path/filepath"
-	"strings"
 
 	"culm/aggregate"
 	"culm/bus"
@@ -27,14 +24,17 @@ func (e *engine) startHTTP() (serve func(context.Context) error, err error) {
 	if address == "" {
 		return func(context.Context) error { return nil }, nil
 	}
-	o := web.Options{Healthy: e.healthy, Ready: e.takesCommands, Metrics: e.metrics, Hosts: e.cfg.HTTPHosts, Logger: e.log}
+	o := web.Options{Healthy: e.healthy, Ready: e.takesCommands, Metrics: e.metrics, Logger: e.log}
 	var token string
 	if e.views != nil {
 		o.Query, o.Commands, o.Read, o.Log, o.Feed, o.Status = e.views, pageCommands{e.rules, e.subjects}, pageReads{e.rules}, e.sessions, e.feed(), e.views.status
-		if o.Tokens, token, err = e.tokens(); err != nil {
+		access := web.Access{Hosts: e.cfg.HTTPHosts, TokensFile: e.cfg.HTTPTokens, KeepIn: filepath.Join(e.cfg.Data, tokenFile), Actor: e.cfg.HTTPActor}
+		if token, err = access.Apply(&o, address); err != nil {
+			if e.cfg.HTTPTokens != "" {
+				return nil, usage("--http-tokens: %v", err)
+			}
 			return nil, err
 		}
-		o.TokenForReads = !loopback(address)
 	}
 	s, err := web.New(o)
 	if err != nil {
@@ -50,48 +50,6 @@ func (e *engine) startHTTP() (serve func(context.Context) error, err error) {
 		e.log.Info("page", "url", web.PageURL(l.Addr(), token))
 	}
 	return func(ctx context.Context) error { return s.Serve(ctx, l) }, nil
-}
-
-// tokens are those of the file, or one that is kept in the data folder and
-// shown at the start.
-func (e *engine) tokens() (t *web.Tokens, shown string, err error) {
-	if e.cfg.HTTPTokens != "" {
-		f, err := os.Open(e.cfg.HTTPTokens)
-		if err != nil {
-			return nil, "", usage("--http-tokens: %v", err)
-		}
-		defer f.Close()
-		if t, err = web.ReadTokens(f); err != nil {
-			return nil, "", usage("--http-tokens %s: %v", e.cfg.HTTPTokens, err)
-		}
-		return t, "", nil
-	}
-	if shown, err = web.KeptToken(filepath.Join(e.cfg.Data, tokenFile)); err != nil {
-		return nil, "", err
-	}
-	t = &web.Tokens{}
-	return t, shown, t.Add(e.pageActor(), shown)
-}
-
-// pageActor is who decides on the page where no file of tokens says so.
-func (e *engine) pageActor() string {
-	if e.cfg.HTTPActor != "" {
-		return e.cfg.HTTPActor
-	}
-	if u, err := user.Current(); err == nil && bus.ValidToken(u.Username) && !bus.ReservedToken(u.Username) {
-		return u.Username
-	}
-	return "page"
-}
-
-// loopback says that nobody but this machine reaches the address.
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // healthy says whether the server can be reached and can write.

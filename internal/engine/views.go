@@ -92,19 +92,7 @@ func (v *views) stats(ctx context.Context) (projection.Stats, error) {
 // status is what the page shows of the views.
 func (v *views) status(ctx context.Context) web.Status {
 	st, err := v.stats(ctx)
-	return statusOf(st, err, v.e.cfg.Version)
-}
-
-func statusOf(st projection.Stats, err error, version string) web.Status {
-	out := web.Status{Version: version, Ready: err == nil && st.Ready}
-	for _, view := range st.Views {
-		out.BehindEvents = max(out.BehindEvents, view.LagEvents)
-		out.BehindSeconds = max(out.BehindSeconds, view.Lag.Seconds())
-		if view.Rebuilding {
-			out.Rebuilding = append(out.Rebuilding, view.Name)
-		}
-	}
-	return out
+	return web.StatusOf(st, err, v.e.cfg.Version)
 }
 
 // gauges are the figures of the views for the metrics.
@@ -113,12 +101,5 @@ func (v *views) gauges(ctx context.Context) (web.Gauges, error) {
 	if err != nil {
 		return web.Gauges{}, err
 	}
-	g := web.Gauges{WaitingItems: int64(st.Waiting), OldestWaiting: st.OldestWaiting.Seconds(), SessionsByStatus: map[string]int64{}}
-	for _, view := range st.Views {
-		g.Lag = append(g.Lag, web.ViewLag{View: view.Name, Events: view.LagEvents, Seconds: view.Lag.Seconds()})
-	}
-	for status, n := range st.Sessions {
-		g.SessionsByStatus[status] = int64(n)
-	}
-	return g, nil
+	return web.GaugesOf(st), nil
 }

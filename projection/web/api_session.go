@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,6 +23,9 @@ const (
 	maxEvents     = 1000
 	maxPageBytes  = 4 << 20
 )
+
+// readTime bounds the wait for an engine's answer.
+const readTime = 20 * time.Second
 
 // sessionOf is the session that the path names.
 func sessionOf(r *http.Request) (string, error) {
@@ -70,7 +74,9 @@ func (s *Server) state(w http.ResponseWriter, r *http.Request) error {
 		}
 		defer release()
 	}
-	reply, err := s.opts.Read.Read(r.Context(), session, q)
+	ctx, cancel := context.WithTimeout(r.Context(), readTime)
+	defer cancel()
+	reply, err := s.opts.Read.Read(ctx, session, q)
 	if err != nil {
 		return refuse(aggregate.CodeUnavailable, "no engine answered: %v", err)
 	}

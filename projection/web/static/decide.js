@@ -1,7 +1,7 @@
 // A card for one thing that waits for a person: exactly what would run, and
 // what can be said to it. The inbox and the session page show the same card.
 
-import { h, show, add, line, block, content, pretty, toast } from "./dom.js";
+import { h, show, add, after, line, block, content, pretty, toast } from "./dom.js";
 import * as api from "./api.js";
 import { busy, ask, say } from "./dialog.js";
 import { ago } from "./status.js";
@@ -170,24 +170,37 @@ export class Card {
   /** settled leaves a receipt, which later says what came of it. */
   settled(said, reply) {
     this.done = true;
+    this.seen = reply.event?.sequence || this.item.since_seq;
     this.outcome = h("span", { class: "dim" }, reply.result?.blocked ? "stored; the loop has to be continued or abandoned first" : reply.result?.run_id ? "run requested" : "");
     this.el.classList.add("done");
     show(this.el, h("p", { class: "receipt" }, h("b", {}, line(this.item.name, 60)), " ", said, " ", this.outcome, " ",
       h("a", { href: `#/s/${encodeURIComponent(this.item.session)}` }, "open")));
     this.el.focus({ preventScroll: true });
+    this.lookOn = after(150, () => this.look());
+    this.lookOn(); // it may have run before the answer was here
   }
 
   /** follow says what came of a decided call. */
-  async follow(e) {
-    if (!this.done || e.session !== this.item.session || !/^(replay|tool|run)\./.test(e.type)) return;
-    if (e.type.startsWith("run.")) { if (e.type === "run.started" && this.outcome) show(this.outcome, "run started"); return; }
-    const r = await api.session(e.session, `events?after=${e.seq - 1}&limit=1`).catch(() => null);
-    const d = r?.events[0]?.data;
-    if (!d || d.message_id !== this.item.message_id) return;
-    if (e.type === "replay.started") show(this.outcome, "running…");
-    if (e.type === "replay.finished") show(this.outcome, h("span", { class: d.success ? "good" : "bad" }, d.success ? "✓ succeeded" : "✗ failed"), ": ", line(d.content, 120));
-    if (e.type === "replay.blocked") show(this.outcome, h("span", { class: "bad" }, "not run: " + words(d.reason)));
-    if (e.type === "replay.reparked") show(this.outcome, "waits again: a second gate");
+  follow(e) {
+    if (this.done && e.session === this.item.session) this.lookOn();
+  }
+
+  async look() {
+    const r = await api.session(this.item.session, `events?after=${this.seen}&limit=50`).catch(() => null);
+    for (const ev of r?.events || []) {
+      this.seen = ev.seq;
+      if (ev.type === "run.started") show(this.outcome, "run started");
+      if (ev.data?.message_id === this.item.message_id) this.became(ev.type, ev.data);
+    }
+  }
+
+  became(type, d) {
+    if (type === "replay.started") show(this.outcome, "running…");
+    else if (type === "replay.finished") show(this.outcome, h("span", { class: d.success ? "good" : "bad" }, d.success ? "✓ succeeded" : "✗ failed"), ": ", line(d.content, 120));
+    else if (type === "replay.blocked") show(this.outcome, h("span", { class: "bad" }, "not run: " + words(d.reason)));
+    else if (type === "replay.reparked") show(this.outcome, "waits again: a second gate");
+    else return;
+    if (type !== "replay.started") { this.lookOn = () => {}; }
   }
 }
 

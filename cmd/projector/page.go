@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"culm/aggregate"
+	"culm/bus"
+	"culm/projection"
+	"culm/projection/web"
+)
+
+// serveHTTP answers the page, its API, health and metrics until ctx ends.
+func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, views *projection.Projector) error {
+	if r.HTTP == "off" {
+		return nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.HTTP)
+	if err != nil {
+		return fmt.Errorf("page and health on %s: %w; choose another with --http, or --http off", r.HTTP, err)
+	}
+	defer func() { _ = l.Close() }()
+	engines := overNATS{c}
+	o := web.Options{
+		Query: answers{views}, Commands: engines, Read: engines, Log: c.log,
+		Feed: bus.NewFeed(c.nc, c.log, bus.FeedOptions{Subjects: c.subjects, Logger: p.log}),
+		Status: func(ctx context.Context) web.Status {
+			st, err := views.Stats(ctx)
+			return web.StatusOf(st, err, version())
+		},
+		Metrics: web.NewMetrics(func(ctx context.Context) (web.Gauges, error) {
+			st, err := views.Stats(ctx)
+			return web.GaugesOf(st), err
+		}),
+		Healthy: c.healthy, Ready: caughtUp(views), Logger: p.log,
+	}
+	access := web.Access{Hosts: r.HTTPHosts, TokensFile: r.HTTPTokens, KeepIn: p.DB + ".page-token", Actor: r.HTTPActor}
+	token, err := access.Apply(&o, r.HTTP)
+	if err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	s, err := web.New(o)
+	if err != nil {
+		return err
+	}
+	p.log.Info("health", "url", "http://"+l.Addr().String()+"/healthz")
+	p.log.Info("page", "url", web.PageURL(l.Addr(), token))
+	return s.Serve(ctx, l)
+}
+
+func (c *connection) healthy() error {
+	if !c.nc.IsConnected() {
+		return errors.New("no connection to the NATS server")
+	}
+	return nil
+}
+
+func caughtUp(views *projection.Projector) func() error {
+	return func() error {
+		select {
+		case <-views.Ready():
+			return nil
+		default:
+			return errors.New("catching up")
+		}
+	}
+}
+
+// answers gives the page what queries over NATS are given.
+type answers struct{ views *projection.Projector }
+
+// Query implements web.Querier.
+func (a answers) Query(ctx context.Context, view, verb string, request []byte) []byte {
+	reply, _ := a.views.Answer(ctx, view+"."+verb, request) // a refusal is a reply as well
+	return reply
+}
+
+// overNATS reaches the engines: the page's commands go out under the actor that
+// its token names, which this connection must be allowed to speak for.
+type overNATS struct{ c *connection }
+
+// Do implements web.Commands.
+func (n overNATS) Do(ctx context.Context, r aggregate.Request) (aggregate.Reply, error) {
+	client, err := bus.NewClient(n.c.nc, n.c.subjects, r.Actor)
+	if err != nil {
+		return aggregate.Reply{}, err
+	}
+	opts := []bus.Option{bus.CommandID(r.ID)}
+	if r.Expected != nil {
+		opts = append(opts, bus.ExpectedSequence(*r.Expected))
+	}
+	return client.Do(ctx, r.Session, r.Name, r.Body, opts...)
+}
+
+// reader is who asks: reads need no name, the client wants one.
+const reader = "projector"
+
+// Read implements web.Reader.
+func (n overNATS) Read(ctx context.Context, session string, q aggregate.ReadQuery) (aggregate.ReadReply, error) {
+	client, err := bus.NewClient(n.c.nc, n.c.subjects, reader)
+	if err != nil {
+		return aggregate.ReadReply{}, err
+	}
+	return client.Read(ctx, session, q)
+}
