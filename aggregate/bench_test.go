@@ -146,12 +146,3 @@ func BenchmarkHandleCold(b *testing.B) {
 		w.engine().refused(CodeNoSuchRun, "s", "run.cancel", obj{"run_id": "none"})
 	}
 }
-
-func mustFold(tb testing.TB, records []events.Record) *State {
-	tb.Helper()
-	s, err := Fold(sequence(records))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}

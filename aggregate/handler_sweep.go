@@ -10,8 +10,8 @@ import (
 )
 
 // Sweep looks after the sessions that are in memory: a live run whose lease has
-// run out is interrupted, and owed is called with the session's Step. It goes
-// on after an error.
+// run out is interrupted, and owed is called with the session's Step, from two
+// goroutines at once. It goes on after an error.
 func (h *Handler) Sweep(ctx context.Context, owed func(Step)) error {
 	return h.each(ctx, h.cache.names(), owed)
 }

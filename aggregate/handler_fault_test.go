@@ -1,0 +1,178 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"culm/events"
+)
+
+// TestHandler_LostAcknowledgement is CI03: the event is stored and the answer is
+// unavailable; the same command again is answered with the first outcome.
+func TestHandler_LostAcknowledgement(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.engine()
+	for _, c := range []Request{b.request("s", "session.create", nil), b.request("s", "message.submit", obj{"content": "m"})} {
+		b.log.FailAppends(events.FailNth(b.log.Appends()+1, events.FaultAfter))
+		if r := e.send(c); r.OK || r.Error.Code != CodeUnavailable {
+			t.Fatalf("%s: %+v", c.Name, r)
+		}
+		if r := e.send(c); !r.OK || !r.Duplicate || r.Event == nil {
+			t.Fatalf("%s again: %+v", c.Name, r)
+		}
+		b.log.FailAppends(events.FailNth(b.log.Appends()+1, events.FaultBefore))
+		c.ID += "-other"
+		c.Session += "2"
+		if c.Name == "session.create" {
+			e.send(c)
+			if r := e.send(c); !r.OK || r.Duplicate {
+				t.Fatalf("%s after nothing was stored: %+v", c.Name, r)
+			}
+		}
+	}
+	if got := b.types("s"); got != "session.created message.submitted" {
+		t.Errorf("stored: %s", got)
+	}
+}
+
+// TestHandler_LogDown: while the log is away everything is unavailable, reads
+// too, and nothing is remembered of it.
+func TestHandler_LogDown(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.engine()
+	e.must("s", "session.create", nil)
+	b.log.SetUnavailable(true)
+	e.refused(CodeUnavailable, "s", "message.submit", obj{"content": "m"})
+	e.refused(CodeUnavailable, "s", "run.resume", nil)
+	e.refused(CodeUnavailable, "new", "session.create", nil)
+	for _, q := range []ReadQuery{{}, {Transcript: true}, {Events: &EventsQuery{}}} {
+		if r := e.read("s", q); r.OK || r.Error.Code != CodeUnavailable {
+			t.Errorf("read: %+v", r)
+		}
+	}
+	if _, err := e.h.Next(context.Background(), "s"); !errors.Is(err, events.ErrUnavailable) {
+		t.Errorf("next: %v", err)
+	}
+	b.log.SetUnavailable(false)
+	e.must("s", "message.submit", obj{"content": "m"})
+	e.refused(CodeSessionNotFound, "new", "run.resume", nil)
+}
+
+// TestHandler_LeasesDown: whether the run lives is not known, so nothing is
+// decided; a runner's own command must not be judged either.
+func TestHandler_LeasesDown(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.engine()
+	h := e.begin("s", obj{"prompt": "p"})
+	b.leases.fail(errors.New("no bucket"))
+	h.refused(CodeUnavailable, "round.start", nil)
+	e.refused(CodeUnavailable, "s", "run.request", obj{"prompt": "p"})
+	b.leases.fail(nil)
+	h.must("round.start", nil)
+	if n := b.count("s", "run.interrupted"); n != 0 {
+		t.Errorf("%d interruptions", n)
+	}
+}
+
+// TestHandler_LeaseIsRenewed: any accepted command of the holder renews its
+// lease, refused ones and those of others do not.
+func TestHandler_LeaseIsRenewed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.engine()
+	h := e.begin("s", obj{"prompt": "p"})
+	renewals := func(do func()) int {
+		before := b.leases.renewed
+		do()
+		return b.leases.renewed - before
+	}
+	for name, c := range map[string]struct {
+		do   func()
+		want int
+	}{
+		"round.start":  {func() { h.must("round.start", nil) }, 1},
+		"run.renew":    {func() { h.must("run.renew", nil) }, 1},
+		"refused":      {func() { h.refused(CodeNoSuchCall, "tool.start", obj{"tool_call_id": "x"}) }, 0},
+		"stale":        {func() { e.refused(CodeStaleRun, "s", "run.renew", obj{"run_id": h.id, "fence": 1}) }, 0},
+		"of a person":  {func() { e.must("s", "message.submit", obj{"content": "m"}) }, 0},
+		"other claim":  {func() { e.refused(CodeAlreadyClaimed, "s", "run.claim", obj{"run_id": h.id, "runner": "r2"}) }, 0},
+		"renew result": {func() { wantLease(t, h.must("run.renew", nil)) }, 1},
+	} {
+		if got := renewals(c.do); got != c.want {
+			t.Errorf("%s: %d renewals, want %d", name, got, c.want)
+		}
+	}
+}
+
+func wantLease(t *testing.T, r Reply) {
+	t.Helper()
+	if got := result(t, r)["lease_ms"]; got != 15000.0 {
+		t.Errorf("lease_ms is %v", got)
+	}
+}
+
+// TestHandler_BarrierFirst: no answer before the sync that began after its
+// append, a refusal and a read that rest on it included.
+func TestHandler_BarrierFirst(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	barrier := newHeldBarrier()
+	b.barrier = barrier
+	e := b.engine()
+	var answered atomic.Int32
+	got := make(chan Reply, 8)
+	handle := func(r Request) {
+		e.h.Handle(context.Background(), r, func(reply Reply) { answered.Add(1); got <- reply })
+		<-barrier.asked
+	}
+	handle(b.request("s", "session.create", nil))
+	handle(b.request("s", "message.submit", obj{"content": "m"}))
+	handle(b.request("s", "run.claim", obj{"run_id": "x", "runner": "r"})) // refused
+	handle(b.request("s", "message.submit", "nonsense"))                   // refused unread
+	e.h.Read(context.Background(), "s", ReadQuery{}, func(r ReadReply) { answered.Add(1); got <- Reply{OK: r.OK} })
+	<-barrier.asked
+	e.h.Read(context.Background(), "s", ReadQuery{Transcript: true}, func(r ReadReply) { answered.Add(1); got <- Reply{OK: r.OK} })
+	<-barrier.asked
+	if n := answered.Load(); n != 0 {
+		t.Fatalf("%d answers before the sync", n)
+	}
+	barrier.sync(nil)
+	ok := 0
+	for range 6 {
+		if r := <-got; r.OK {
+			ok++
+		}
+	}
+	if ok != 4 {
+		t.Errorf("%d of 6 answers are ok, want 4", ok)
+	}
+}
+
+// TestHandler_BarrierFails: a sync that fails claims nothing: every answer that
+// waited is unavailable, and so is every later one.
+func TestHandler_BarrierFails(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	barrier := newHeldBarrier()
+	b.barrier = barrier
+	e := b.engine()
+	got := make(chan Reply, 2)
+	e.h.Handle(context.Background(), b.request("s", "session.create", nil), func(r Reply) { got <- r })
+	<-barrier.asked
+	reads := make(chan ReadReply, 1)
+	e.h.Read(context.Background(), "s", ReadQuery{}, func(r ReadReply) { reads <- r })
+	<-barrier.asked
+	barrier.sync(errors.New("disk on fire"))
+	if r := <-got; r.OK || r.Error.Code != CodeUnavailable || r.Event != nil || r.Sequence != 0 {
+		t.Errorf("an answer after the failed sync: %+v", r)
+	}
+	if r := <-reads; r.OK || r.Error.Code != CodeUnavailable || r.State != nil {
+		t.Errorf("a read after the failed sync: %+v", r)
+	}
+	e.refused(CodeUnavailable, "s", "message.submit", obj{"content": "m"})
+}

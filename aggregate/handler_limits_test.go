@@ -1,0 +1,100 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"culm/events"
+)
+
+// TestHandler_TooLarge is NS12: an event over the server's limit is refused at
+// once, the session goes on from where it was.
+func TestHandler_TooLarge(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.engine()
+	e.must("s", "session.create", nil)
+	b.log.SetMaxPayload(2000)
+	e.refused(CodePayloadTooLarge, "s", "message.submit", obj{"content": strings.Repeat("x", 2000)})
+	e.refused(CodePayloadTooLarge, "t", "session.create", obj{"title": strings.Repeat("x", 2000)})
+	e.must("s", "message.submit", obj{"content": "short"})
+	e.refused(CodeSessionNotFound, "t", "message.submit", obj{"content": "m"})
+	e.must("t", "session.create", nil)
+}
+
+// TestHandler_NoHeadroom: a session is refused before anything is made of it.
+func TestHandler_NoHeadroom(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	full := errors.New("no descriptors left")
+	b.opts.Headroom = func() error { return full }
+	e := b.engine()
+	e.refused(CodeUnavailable, "s", "session.create", nil)
+	if last, err := b.log.Last(context.Background(), "s"); !errors.Is(err, events.ErrNotFound) {
+		t.Errorf("a log was made: %d %v", last, err)
+	}
+}
+
+// TestHandler_Eviction: the least recently used states go, and nothing is lost
+// by it: order within a session, receipts, answers.
+func TestHandler_Eviction(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.opts.MaxSessions = 3
+	e := b.engine()
+	for i := range 10 {
+		e.must(fmt.Sprint("s", i), "session.create", nil, withID("create"))
+	}
+	e.waitIdle(t)
+	if n := len(e.h.cache.names()); n > 3 {
+		t.Errorf("%d states in memory, want at most 3", n)
+	}
+	for i := range 10 {
+		name := fmt.Sprint("s", i)
+		if r := e.must(name, "session.create", nil, withID("create")); !r.Duplicate {
+			t.Errorf("%s: %+v", name, r)
+		}
+		e.must(name, "message.submit", obj{"content": "m"})
+	}
+	replies := atOnce(200, func(i int) Reply {
+		return e.send(Request{Actor: "a", Session: fmt.Sprint("s", i%10), Name: "message.submit", ID: fmt.Sprint("m-", i), Digest: fmt.Sprint(i), Body: []byte(`{"content":"m"}`)})
+	})
+	wantOutcomes(t, outcomes(t, replies), map[string]int{"message.submitted": 200})
+	if n := b.fold("s3").Head.Seq; n != 22 {
+		t.Errorf("s3 ends at %d, want 22", n)
+	}
+}
+
+// waitIdle returns when no session has a job: each one's next job has run.
+func (e *engine) waitIdle(t *testing.T) {
+	t.Helper()
+	e.h.work.Wait()
+}
+
+// TestCache_IdleTwice: an actor that is made idle by two goroutines, one of them
+// late, does not push a newer actor of its session out, nor come back itself.
+func TestCache_IdleTwice(t *testing.T) {
+	t.Parallel()
+	c := newCache(8)
+	old, _, _ := c.push("s", func(*actor) {})
+	old.mu.Lock()
+	old.queue, old.running = nil, false
+	old.mu.Unlock()
+	c.idle(old) // without a state: it goes
+	young, start, ok := c.push("s", func(*actor) {})
+	if young == old || !start || !ok {
+		t.Fatalf("the empty actor stayed")
+	}
+	c.idle(old) // late
+	if again, start, _ := c.push("s", func(*actor) {}); again != young || start {
+		t.Error("two actors of one session")
+	}
+	old.state = &State{}
+	c.idle(old)
+	if c.order.Len() != 0 {
+		t.Error("an actor that was let go is in the order again")
+	}
+}

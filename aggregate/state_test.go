@@ -1,0 +1,39 @@
+package aggregate
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestState_CloneIsIndependent: folding on does not show in a copy taken at any
+// point of a session with a loop, decisions and a remembered one.
+func TestState_CloneIsIndependent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.engine()
+	h := e.begin("s", obj{"prompt": "p", "loop": obj{"max_iterations": 2, "max_total_rounds": 6, "on_park": "pause"}})
+	e.must("s", "session.configure", obj{"metadata": obj{"a": "1"}})
+	h.callTools(0, "v", "w")
+	v, w := h.park("v"), h.park("w")
+	e.must("s", "approval.decide", obj{"tool_call_id": "v", "generation": v, "decision": "allow_once"})
+	e.must("s", "approval.decide", obj{"tool_call_id": "w", "generation": w, "decision": "deny_once"})
+	e.must("s", "session.configure", obj{"metadata": obj{"b": "2"}})
+	e.must("s", "session.enter_plan", nil)
+	h = e.claim("s", b.fold("s").Run.ID)
+	h.must("replay.start", nil)
+	h.must("round.start", nil)
+	h.must("round.finish", obj{"round": 0, "message": obj{"content": "x"}, "admit_next": true})
+	e.must("s", "session.close", nil)
+	log := b.records("s")
+	for k := range log {
+		s := mustFold(t, log[:k])
+		c := s.Clone()
+		if err := s.FoldOn(sequence(log[k:])); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(mustFold(t, log[:k]), c, stateOptions...); diff != "" {
+			t.Fatalf("a copy at %d changed (-then +now):\n%s", k, diff)
+		}
+	}
+}
