@@ -91,10 +91,12 @@ func (s *State) replayBlocked(call *Call, env Env) (string, *Rejection) {
 		return blockedAuthority, nil
 	case s.readOnly(env) && !policy.PlanAllowed(call.Name):
 		return blockedPlan, nil
-	case call.Approval == nil || call.Approval.Request == nil:
+	}
+	q, known := s.replayRequest(call)
+	if !known {
 		return "", nil
 	}
-	in := s.policyInput(call, s.requestOf(call, call.Approval.Request), once, grants, env)
+	in := s.policyInput(call, q, once, grants, env)
 	in.Session.NoHumanApprover = false // a person has decided
 	v := policy.Evaluate(in)
 	switch {
@@ -104,6 +106,19 @@ func (s *State) replayBlocked(call *Call, env Env) (string, *Rejection) {
 		return blockedPlan, nil
 	}
 	return blockedAuthority, nil
+}
+
+// replayRequest is what the approved call is known to touch: as it was asked
+// about, or, for one whose outcome is unknown and that the policy had allowed,
+// as it was authorized.
+func (s *State) replayRequest(call *Call) (q policy.Request, known bool) {
+	switch {
+	case call.Approval != nil && call.Approval.Request != nil:
+		return s.requestOf(call, call.Approval.Request), true
+	case call.Authorized:
+		return call.authorized(s.Session.Workspace), true
+	}
+	return q, false
 }
 
 // nextReplay is the first decided call, in order of the answer.

@@ -39,10 +39,14 @@ func (s *State) stillAllowed(call *Call, env Env) bool {
 	if !call.Authorized || !call.Mutating {
 		return true
 	}
-	q := policy.Request{
-		Tool: call.Name, Type: call.Access.PermissionType, Resource: call.Access.Resource, Mutating: true, Workspace: s.Session.Workspace,
+	return policy.Evaluate(s.policyInput(call, call.authorized(s.Session.Workspace), nil, nil, env)).Decision == policy.Allow
+}
+
+// authorized is what the call was last authorized for.
+func (c *Call) authorized(workspace string) policy.Request {
+	return policy.Request{
+		Tool: c.Name, Type: c.Access.PermissionType, Resource: c.Access.Resource, Mutating: policy.Mutates(c.Name, nil), Workspace: workspace,
 	}
-	return policy.Evaluate(s.policyInput(call, q, nil, nil, env)).Decision == policy.Allow
 }
 
 // readOnly says that nothing that changes the world may run now: plan mode, or
