@@ -13,6 +13,10 @@ BINARIES := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.go))))
 FUZZTIME ?= 30s
 CRASHES ?= 200
 BENCHROUNDS ?= 3
+# The browser that tests the page, and where its driver is kept.
+CHROMIUM ?= /usr/bin/chromium
+PLAYWRIGHT := 1.65.1
+BROWSER_DIR ?= $(or $(TMPDIR),/tmp)/culm-browser-$(PLAYWRIGHT)
 
 .PHONY: help
 help: ## list the targets
@@ -74,6 +78,18 @@ bench: ## measure an engine against raw publishes; the figures go to docs/bench/
 .PHONY: crash
 crash: ## kill an engine CRASHES times under load and check what is left
 	CULM_CRASH_ROUNDS=$(CRASHES) $(GO) test -count=1 -timeout 120m -run Crash -v ./internal/blackbox
+
+.PHONY: explore
+explore: ## go through every interleaving of a small world, to larger bounds
+	CULM_EXPLORE=1 $(GO) test -count=1 -timeout 120m -v ./internal/explore
+
+.PHONY: browser
+browser: ## test the page in Chromium (CHROMIUM, /usr/bin/chromium); needs node and npm
+	@mkdir -p bin $(BROWSER_DIR)
+	[ -d $(BROWSER_DIR)/node_modules/playwright-core ] || npm install --prefix $(BROWSER_DIR) --no-audit --no-fund --silent playwright-core@$(PLAYWRIGHT)
+	$(GO) build -o bin/engine ./cmd/engine
+	CULM_ENGINE=$(CURDIR)/bin/engine CULM_PLAYWRIGHT=$(BROWSER_DIR) CULM_CHROMIUM=$(CHROMIUM) \
+	  node --test --test-reporter=spec projection/web/browser/page.test.mjs
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
