@@ -23,7 +23,7 @@ func startEngine(t *testing.T) string {
 
 func startEngineWith(t *testing.T, c engine.Config) string {
 	t.Helper()
-	c.Data, c.HTTP = t.TempDir(), "off"
+	c.Data, c.HTTP, c.Sync = t.TempDir(), "off", "none"
 	ctx, stop := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	ended := make(chan error, 1)

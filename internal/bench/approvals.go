@@ -71,14 +71,14 @@ func approvals(ctx context.Context, o options) error {
 	}
 	defer func() { _ = e.stop() }()
 	fmt.Printf("From the acknowledged decision to the start of the tool, engine and runner in one process, group sync\n\n")
-	fmt.Printf("  %8s %10s %10s %10s %24s\n", "sessions", "p50", "p99", "decisions", "raw publish always, p50")
+	fmt.Printf("  %8s %10s %10s %10s %10s %24s\n", "sessions", "p50", "p99", "CPU each", "decisions", "raw publish always, p50")
 	var verdicts []func()
 	for _, s := range approvalSessions {
 		f, publish, err := measureApprovals(ctx, o, e.url, raw.URL(), payload, tools, s.n)
 		if err != nil {
 			return fmt.Errorf("%d sessions: %w", s.n, err)
 		}
-		fmt.Printf("  %8d %10s %10s %10.0f %24s\n", s.n, f.p50.Round(time.Microsecond), f.p99.Round(time.Microsecond), f.rate, publish.Round(time.Microsecond))
+		fmt.Printf("  %8d %10s %10s %10s %10.0f %24s\n", s.n, f.p50.Round(time.Microsecond), f.p99.Round(time.Microsecond), f.cpu.Round(time.Microsecond), f.rate, publish.Round(time.Microsecond))
 		verdicts = append(verdicts, func() {
 			mark := "ok"
 			if f.p50 > s.atMost {
@@ -120,14 +120,18 @@ func measureApprovals(ctx context.Context, o options, url, rawURL string, payloa
 		published = append(published, raw.p50)
 		a.took = nil
 		for begin := time.Now(); time.Since(begin) < o.length; {
-			if err := errors.Join(a.all(a.ask), a.all(a.approve), a.all(a.end)); err != nil {
+			err := a.all(a.ask)
+			used := cpuTime()
+			err = errors.Join(err, a.all(a.approve))
+			f.cpu += cpuTime() - used
+			if err := errors.Join(err, a.all(a.end)); err != nil {
 				return f, 0, err
 			}
 		}
 		p50, p99 = append(p50, median(a.took)), append(p99, quantile(a.took, 99))
 		f.rate += float64(len(a.took))
 	}
-	f.p50, f.p99 = median(p50), median(p99)
+	f.p50, f.p99, f.cpu = median(p50), median(p99), f.cpu/time.Duration(f.rate)
 	return f, median(published), nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -27,16 +28,44 @@ func TestCrash_ApprovedCallsRunOnceAtMost(t *testing.T) {
 	}
 	t.Logf("%d kills, CULM_CRASH_SEED=%d", kills, seed)
 	e := &engine{dir: t.TempDir()}
-	e.args = []string{"--listen", "127.0.0.1:0", "--data", e.dir, "--no-projector", "--http", "off", "--lease", "1s"}
+	e.args = []string{"--listen", "127.0.0.1:0", "--data", e.dir, "--no-projector", "--http", "off", "--lease", "1s", "--config", recordings(t)}
 	e.up(t)
 	g := &gate{e: e, t: t, random: rand.New(rand.NewPCG(seed, 1)), kills: kills} //nolint:gosec // repeatable
 	for n := 0; g.killed < kills; n++ {
-		g.play(fmt.Sprint("gated", n))
+		if n%3 == 2 { // asked two questions, about nothing else
+			g.play(fmt.Sprint("asked", n), obj{"mode": "bypass", "model": obj{"provider": "questions", "model": "m"}})
+		} else {
+			g.play(fmt.Sprint("gated", n), obj{})
+		}
 		if t.Failed() {
 			t.Fatalf("after kill %d", g.killed)
 		}
 	}
 	t.Logf("%d kills; %d approvals; %d calls were lost on the way and decided about again", g.killed, g.approved, g.lost)
+}
+
+// recordings is a configuration that plays the sample, and a session that asks
+// the user something and has a plan approved.
+func recordings(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "recordings-") // a plain name: the file may hold nothing that looks like a key
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	questions := filepath.Join(dir, "questions.jsonl")
+	text := ""
+	for i, c := range []string{`"AskUserQuestion","input":{"questions":[{"question":"Which?","options":[{"label":"red"},{"label":"blue"}]}]}`, `"ExitPlanMode","input":{}`, ""} {
+		content := fmt.Sprintf(`{"type":"tool_use","id":"c%d","name":%s}`, i, c)
+		if c == "" {
+			content = `{"type":"text","text":"done"}`
+		}
+		text += fmt.Sprintf(`{"type":"assistant","message":{"id":"m%d","role":"assistant","model":"m","content":[%s],"stop_reason":null}}`+"\n", i, content)
+	}
+	must(t, os.WriteFile(questions, []byte(text), 0o600))
+	sample, err := filepath.Abs("../../examples/three_drafts.jsonl")
+	must(t, err)
+	name := filepath.Join(dir, "engine.yaml")
+	must(t, os.WriteFile(name, []byte(fmt.Sprintf("providers:\n  - {id: sample, type: recorded, default: true, file: %q}\n  - {id: questions, type: recorded, file: %q}\n", sample, questions)), 0o600))
+	return name
 }
 
 // gate is a person who decides about sessions of an engine that is killed.
@@ -54,10 +83,10 @@ func (g *gate) kill() {
 	g.e.up(g.t)
 }
 
-// play has one session of the sample run to its end, in default mode.
-func (g *gate) play(session string) {
+// play has one session run to its end.
+func (g *gate) play(session string, settings obj) {
 	c := g.e.client
-	c.persist(message(session, "session.create", obj{}, id(session+"-create")))
+	c.persist(message(session, "session.create", settings, id(session+"-create")))
 	c.persist(message(session, "run.request", obj{"prompt": "go"}, id(session+"-run")))
 	for step := 0; ; step++ {
 		waiting := c.pending(session)
@@ -83,7 +112,12 @@ func (g *gate) play(session string) {
 func (g *gate) decide(session string, item obj, step int) {
 	c := g.e.client
 	name, body := "approval.decide", obj{"tool_call_id": item["tool_call_id"], "generation": item["generation"], "decision": "allow_once"}
-	if item["kind"] == "unknown" {
+	switch item["kind"] {
+	case "question":
+		q, _ := item["question"].(obj)
+		options, _ := q["options"].([]any)
+		name, body = "question.answer", obj{"tool_call_id": item["tool_call_id"], "answer": options[0]}
+	case "unknown":
 		g.lost++
 		if g.random.IntN(2) == 0 {
 			name, body = "tool.resolve", obj{"tool_call_id": item["tool_call_id"], "generation": item["generation"], "success": true, "content": "it is there"}
@@ -153,6 +187,10 @@ func (g *gate) check(session string) {
 		case "tool.authorized":
 			policy[message] = true
 			words[message]++
+		case "question.answered":
+			if runs[message]++; runs[message] > 1 || e.Data["content"] != e.Data["answer"] {
+				g.t.Errorf("%s %d: answered %d times, as %v", session, e.Seq, runs[message], e.Data["content"])
+			}
 		case "approval.decided":
 			word[generation] = true
 			words[message]++
