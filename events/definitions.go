@@ -1,10 +1,5 @@
 package events
 
-import "github.com/go-json-experiment/json/jsontext"
-
-// asBefore lifts data to a version that only gained optional fields.
-func asBefore(v jsontext.Value) (jsontext.Value, error) { return v, nil }
-
 // definitions is the catalogue of everything that can happen. Types are only
 // ever added; a new field or a new meaning is a new version with an upcaster.
 func definitions() []Definition {
@@ -23,7 +18,7 @@ func definitions() []Definition {
 		define[RunRefused](1),
 		define[RunCancelRequested](1),
 		define[RunBudgetExhausted](1),
-		define[RunInterrupted](2, asBefore), // voided
+		define[RunInterrupted](1),
 		define[RunFinished](1),
 		define[RoundStarted](1),
 		define[RoundFinished](1),
