@@ -1,7 +1,7 @@
 // A card for one thing that waits for a person: exactly what would run, and
 // what can be said to it. The inbox and the session page show the same card.
 
-import { h, show, add, after, line, block, content, pretty, toast } from "./dom.js";
+import { h, show, add, after, line, block, content, visible, pretty, toast } from "./dom.js";
 import * as api from "./api.js";
 import { busy, ask, say } from "./dialog.js";
 import { ago } from "./status.js";
@@ -18,7 +18,7 @@ export class Card {
   constructor(item, { acts, inSession = false }) {
     this.item = item; this.acts = acts; this.done = false; this.revision = item.request?.policy_revision;
     this.error = h("p", { class: "error", role: "alert" });
-    this.el = h("article", { class: "card k-" + item.kind, "aria-label": `${item.kind} ${item.name}`, tabindex: "-1" });
+    this.el = h("article", { class: "card k-" + item.kind, "aria-label": visible(`${item.kind} ${item.name}`), tabindex: "-1" });
     show(this.el, this.head(inSession), this.what(), this.answer(), this.error);
   }
 

@@ -67,10 +67,7 @@ const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b
 
 /** nameOf spells a character that cannot be shown. */
 function nameOf(c) {
-  const code = c.codePointAt(0);
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  if (code === 0x7f) return "\u2421";
-  return "U+" + code.toString(16).toUpperCase().padStart(4, "0");
+  return "U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
 }
 
 /** visible is text with every hidden character spelled out, as plain text. */

@@ -14,7 +14,7 @@ export class NowPage {
     this.box = h("div", { class: "now" }, h("p", { class: "note" }, "…"));
     show(el, this.box);
     document.title = "culm";
-    this.refresh = after(300, () => this.load());
+    this.refresh = after(500, () => this.load());
   }
 
   close() { this.abort.abort(); }

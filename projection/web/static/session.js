@@ -1,6 +1,6 @@
 // One session: what it is doing, what it did and who allowed it.
 
-import { h, show, add, after, line, content, toast } from "./dom.js";
+import { h, show, add, after, line, content, visible, toast } from "./dom.js";
 import * as api from "./api.js";
 import { Timeline } from "./timeline.js";
 import { stateView } from "./state.js";
@@ -141,7 +141,7 @@ export class SessionPage {
 
   head(note) {
     const st = this.state.state, s = st.session, i = this.item;
-    document.title = `${s.title || this.id} · culm`;
+    document.title = visible(`${s.title || this.id} · culm`);
     show(this.title, titleOf({ title: s.title, session: this.id }, 120));
     show(this.facts, i ? pill(i.status) : "", s.title ? h("span", { class: "mono" }, content(this.id)) : "",
       s.model ? h("span", {}, line(s.model.model, 40)) : "", h("span", {}, plural(this.last - this.timeline.first + 1, "event")),
@@ -245,7 +245,7 @@ export class SessionPage {
     const v = this.verified;
     this.badge.className = "badge " + (v.verified ? "ok" : "bad");
     show(this.badge, v.verified ? `✓ verified to ${count(v.sequence)}` : `✗ ${v.findings[0].kind} at ${count(v.findings[0].seq)}`);
-    this.badge.title = v.verified ? `Hash chain, events and rules hold for ${plural(v.events, "event")}; head ${v.hash}. Press to check again.` : v.findings.map((f) => `${f.seq} ${f.kind}: ${f.detail}`).join("\n");
+    this.badge.title = v.verified ? `Hash chain, events and rules hold for ${plural(v.events, "event")}; head ${v.hash}. Press to check again.` : visible(v.findings.map((f) => `${f.seq} ${f.kind}: ${f.detail}`).join("\n"));
     clearTimeout(this.again_);
     if (!told && v.verified && v.sequence < 5000) this.again_ = setTimeout(() => this.abort.signal.aborted || this.audit(), 3000);
   }

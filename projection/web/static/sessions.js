@@ -21,6 +21,7 @@ export class SessionList {
     show(el, h("div", { class: "tools" }, this.input, this.select, h("button", { type: "button", class: "icon", title: "New session", "aria-label": "New session", onclick: onNew }, "+")), this.list, this.note, this.more);
     new IntersectionObserver((seen) => seen.some((s) => s.isIntersecting) && this.cursor && !this.loading && this.load(false), { root: el, rootMargin: "400px" }).observe(this.more);
     this.flush = after(200, () => this.refreshChanged());
+    this.reload = after(1500, () => this.load(true));
     el.addEventListener("keydown", (e) => this.key(e));
   }
 
@@ -73,7 +74,7 @@ export class SessionList {
     this.changed.clear();
     const q = { limit: Math.min(500, Math.max(page, changed.length)), min_sequence: Object.fromEntries(changed.slice(0, 100)), wait_ms: 1000 };
     if (this.text || this.status) { // what matches is for the server to say
-      this.load(true);
+      this.reload();
       return;
     }
     try {

@@ -2,7 +2,7 @@
 // made of stretches of 50 events; only those near the window are in the page,
 // the others are empty boxes of their height, so 10 000 events scroll as 50 do.
 
-import { h, show, add, block, pretty } from "./dom.js";
+import { h, show, add, block, content } from "./dom.js";
 import * as api from "./api.js";
 import { tell, facts } from "./words.js";
 import { clock, full, when, count } from "./format.js";
@@ -17,6 +17,7 @@ export class Timeline {
     this.el = this.scroller;
     this.watch = new IntersectionObserver((seen) => this.seen(seen), { root: this.scroller, rootMargin: "1200px 0px" });
     this.scroller.addEventListener("keydown", (e) => this.key(e));
+    for (const by of ["wheel", "pointerdown", "keydown"]) this.scroller.addEventListener(by, () => { this.going = null; }, { passive: true });
     this.scroller.addEventListener("scroll", () => this.follow_ = this.atEnd(), { passive: true });
     this.follow_ = true;
     this.resized = new ResizeObserver(() => { if (this.follow_ && !this.at) this.toEnd(); });
@@ -84,7 +85,6 @@ export class Timeline {
     if (s.near && s.events) this.render(s);
     if (follow && this.follow_) this.scroller.scrollTop = this.scroller.scrollHeight;
     if (s.again) { s.again = false; if (s.events.length < Math.min(size, this.last - s.from + 1)) this.fill(s, follow); }
-    this.arrived?.();
   }
 
   /** remember forgets the events of stretches that were seen long ago. */
@@ -117,7 +117,7 @@ export class Timeline {
       h("div", { class: "when" }, h("a", { class: "seq", href: `#/s/${encodeURIComponent(this.session)}?at=${seq}`, title: "The state as it was here" }, seq), h("time", { datetime: ev.time || "", title: full(at) }, clock(at))),
       h("div", { class: "joint", "aria-hidden": "true" }),
       h("div", { class: "told" },
-        h("div", { class: "head" }, h("span", { class: "actor" }, ev.actor === "_engine" ? "engine" : ev.actor), h("span", { class: "titled" }, t.title), open),
+        h("div", { class: "head" }, h("span", { class: "actor" }, ev.actor === "_engine" ? "engine" : content(ev.actor)), h("span", { class: "titled" }, t.title), open),
         t.body, more));
   }
 
@@ -133,11 +133,16 @@ export class Timeline {
     if (!s) return;
     this.follow_ = false;
     const token = this.going = {};
-    for (let i = 0; i < 40 && this.going === token; i++) {
-      const row = s.el.querySelector(`[data-seq="${seq}"]`);
-      (row || s.el).scrollIntoView({ block: row ? "center" : "start" });
-      if (row && i > 1) return;
-      await new Promise((done) => { this.arrived = done; setTimeout(done, 80); });
+    // What is above still gets its height: stay on the event until it rests.
+    for (let i = 0, rest = 0, top = 0; i < 100 && rest < 4 && this.going === token; i++) {
+      const row = s.el.querySelector(`[data-seq="${seq}"]`), now = row?.getBoundingClientRect().top;
+      if (row && Math.abs(now - top) < 2) rest++;
+      else {
+        rest = 0;
+        (row || s.el).scrollIntoView({ block: row ? "center" : "start" });
+        top = row?.getBoundingClientRect().top;
+      }
+      await new Promise((done) => { setTimeout(done, 60); });
     }
   }
 

@@ -1,7 +1,7 @@
 // What an event says, in words: who reads them should not have to know types.
 
 import { h, add, content, line, block, pretty } from "./dom.js";
-import { count, elapsed, words } from "./format.js";
+import { count, elapsed, plural, words } from "./format.js";
 
 /**
  * tell describes an event: kind (for the filters), tone ("", good, bad, wait,
@@ -51,7 +51,7 @@ function parked(d, again) {
 }
 
 function progress(loop) {
-  return loop ? h("span", { class: "dim" }, ` ${count(loop.iterations_completed)} iterations done, ${count(loop.rounds_started)} rounds`) : "";
+  return loop ? h("span", { class: "dim" }, ` · ${plural(loop.iterations_completed, "iteration")} done, ${plural(loop.rounds_started, "round")}`) : "";
 }
 
 const unknown = (list) => (list?.length ? [h("div", { class: "warn" }, `${list.length === 1 ? "One call" : list.length + " calls"} may or may not have happened: `, list.map((c, i) => [i ? ", " : "", name(c.name)]))] : []);
@@ -88,7 +88,7 @@ const table = {
   "run.finished": (d) => ({
     kind: "run", tone: { completed: "good", failed: "bad" }[d.outcome] || "",
     title: ["run ", words(d.outcome), d.completion_reason ? ` (${words(d.completion_reason)})` : "", d.error ? because(`${words(d.error.code)}: ${d.error.message}`) : "",
-      d.usage?.total ? h("span", { class: "dim" }, ` ${count(d.usage.total)} tokens`) : "", progress(d.loop)],
+      d.usage?.total ? h("span", { class: "dim" }, ` · ${count(d.usage.total)} tokens`) : "", progress(d.loop)],
     body: unknown(d.unknown),
   }),
   "round.started": (d) => ({
@@ -97,7 +97,7 @@ const table = {
   }),
   "round.finished": (d) => ({
     kind: "message", title: [d.message?.tool_calls?.length ? "answered with " + (d.message.tool_calls.length === 1 ? "a call" : d.message.tool_calls.length + " calls") : "answered",
-      h("span", { class: "dim" }, d.usage?.total ? ` ${count(d.usage.total)} tokens` : "", d.next?.admitted ? `, goes on with iteration ${d.next.iteration || ""} round ${d.next.round + 1}` : "")],
+      h("span", { class: "dim" }, d.usage?.total ? ` · ${count(d.usage.total)} tokens` : "", d.next?.admitted ? ` · goes on with ${d.next.iteration ? `iteration ${d.next.iteration}, ` : ""}round ${d.next.round + 1}` : "")],
     body: [...said(d.message?.content, "model"), ...(d.message?.tool_calls || []).map((c) => fold(name(c.name), c.arguments))],
   }),
   "round.failed": (d) => ({ kind: "round", tone: "bad", title: [`round ${d.round + 1} failed: `, words(d.error?.code), because(d.error?.message)] }),
