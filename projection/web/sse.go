@@ -181,13 +181,13 @@ func (t *stream) event(r *events.Record) {
 func (t *stream) all(ctx context.Context, h *hub, end cursor) {
 	at := end
 	t.id = func() string { return at.String() }
-	t.tell("hello", struct{}{})
-	if t.lastID != "" {
-		if last, ok := parseCursor(t.lastID); ok && h.holds(last) {
-			at = last
-		} else {
-			t.tell("gap", reasonOf{"too_old"})
-		}
+	last, ok := parseCursor(t.lastID)
+	if ok = ok && h.holds(last); ok {
+		at = last
+	}
+	t.tell("hello", struct{}{}) // with the place that was kept: it must not move the client on
+	if t.lastID != "" && !ok {
+		t.tell("gap", reasonOf{"too_old"})
 	}
 	t.pump(ctx, h, &at, func(r *events.Record) bool { t.event(r); return true })
 }

@@ -103,7 +103,9 @@ func TestFollow_allSessionsAndBackAgain(t *testing.T) {
 	c.stop()
 	w.put("a", said("two"))
 	again := w.follow("", m.id)
-	again.next() // hello
+	if hello := again.next(); hello.id != m.id {
+		t.Errorf("hello moves the client from %s on to %s", m.id, hello.id)
+	}
 	if got := again.seqs(1); got[0] != "a@3" {
 		t.Errorf("after %s came %v", m.id, got)
 	}
