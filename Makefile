@@ -9,10 +9,11 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 BINARIES := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.go))))
 # How long each fuzz target runs, how often the crash test kills, how often
-# the benchmark measures.
+# the benchmark measures, how many histories the simulation plays.
 FUZZTIME ?= 30s
 CRASHES ?= 200
 BENCHROUNDS ?= 3
+HISTORIES ?= 100000
 # The browser that tests the page, and where its driver is kept.
 CHROMIUM ?= /usr/bin/chromium
 PLAYWRIGHT := 1.65.1
@@ -90,6 +91,10 @@ browser: ## test the page in Chromium (CHROMIUM, /usr/bin/chromium); needs node 
 	$(GO) build -o bin/engine ./cmd/engine
 	CULM_ENGINE=$(CURDIR)/bin/engine CULM_PLAYWRIGHT=$(BROWSER_DIR) CULM_CHROMIUM=$(CHROMIUM) \
 	  node --test --test-reporter=spec projection/web/browser/page.test.mjs
+
+.PHONY: sim
+sim: ## play HISTORIES random histories of runners, people and faults
+	CULM_SIM=$(HISTORIES) $(GO) test -count=1 -timeout 240m -v ./internal/sim
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
