@@ -104,7 +104,7 @@ func TestExplore(t *testing.T) {
 	t.Parallel()
 	lines, limit := small(), 400_000
 	if os.Getenv("CULM_EXPLORE") != "" {
-		lines, limit = large(), 3_000_000
+		lines, limit = large(), 1_000_000
 	}
 	worlds := 0
 	for _, line := range lines {
