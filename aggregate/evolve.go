@@ -81,6 +81,9 @@ func evolveRun(s *State, e *events.Event) {
 		}
 		if d.Cause == causeUser {
 			s.Spent = Spent{Budget: deref(d.Budget)}
+			if d.LoopRequest != nil { // for the plain run that may follow a parked loop
+				s.Spent.Budget.MaxRounds = d.LoopRequest.MaxTotalRounds
+			}
 		}
 		s.request(d.RunID, d.Cause, d.LoopRequest)
 	case events.RunStarted:

@@ -141,11 +141,11 @@ func TestFeed_a_session_made_again_goes_on_above(t *testing.T) {
 	if err := l.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	fillLog(t, l, "a", 5)
-	w.want(t, "a", 4, 5)
+	fillLog(t, l, "a", 6)
+	w.want(t, "a", 5, 6)
 	// The follower that knew less of the first life gets what there is.
 	behind := follow(t, NewFeed(s.Connect(t), l, FeedOptions{}), events.FollowOptions{From: map[string]uint64{"a": 1}})
-	behind.want(t, "a", 4, 5)
+	behind.want(t, "a", 5, 6)
 }
 
 func TestFeed_reads_after_a_restart_what_was_stored_meanwhile(t *testing.T) {

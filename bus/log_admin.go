@@ -50,7 +50,7 @@ func (l *JetStreamLog) create(ctx context.Context, session string) (uint64, erro
 			return 0, unanswered(err)
 		}
 		begins := max(config.FirstSeq, 1) - 1
-		if !config.Sealed && begins >= after.last {
+		if !config.Sealed && (begins > after.last || after.last == 0) {
 			return begins, nil
 		}
 		if err := l.Delete(ctx, session); err != nil {
@@ -63,7 +63,9 @@ func (l *JetStreamLog) create(ctx context.Context, session string) (uint64, erro
 func (l *JetStreamLog) makeStream(ctx context.Context, session string, after uint64) (*streamInfo, error) {
 	config := l.streamConfig(session)
 	if after > 0 {
-		config.FirstSeq = after + 1
+		// One sequence is left out, so that an append that expects the end of
+		// the former life never fits.
+		config.FirstSeq = after + 2
 	}
 	body, err := json.Marshal(config)
 	if err != nil {

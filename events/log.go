@@ -47,7 +47,8 @@ type Info struct {
 type Log interface {
 	// Create makes the session's log if there is none, and returns the sequence
 	// that its first event must expect: 0, or for an id that was deleted before
-	// the last sequence of its former life. Creating twice changes nothing.
+	// one above the last sequence of its former life, so that no writer who knew
+	// that life can ever fit. Creating twice changes nothing.
 	Create(ctx context.Context, session string) (expected uint64, err error)
 	// Append stores the payload as the event after expected and returns once
 	// the store has acknowledged it. A lost acknowledgement is resolved by

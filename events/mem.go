@@ -276,8 +276,8 @@ func (m *Mem) Delete(ctx context.Context, session string) error {
 	if err := m.check(ctx); err != nil {
 		return fmt.Errorf("delete %s: %w", session, err)
 	}
-	if l := m.logs[session]; l != nil {
-		*l = memLog{deleted: true, base: l.last()}
+	if l := m.logs[session]; l != nil && !l.deleted {
+		*l = memLog{deleted: true, base: l.last() + 1}
 	}
 	return nil
 }

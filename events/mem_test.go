@@ -177,17 +177,17 @@ func TestMem_CreatedAgainStartsAboveItsFormerLife(t *testing.T) {
 		t.Errorf("append to a deleted log: %v", err)
 	}
 	for range 2 { // twice changes nothing
-		if at, err := m.Create(t.Context(), "s"); at != 2 || err != nil {
+		if at, err := m.Create(t.Context(), "s"); at != 3 || err != nil {
 			t.Fatalf("create again: %d, %v", at, err)
 		}
 	}
-	if _, ok := errors.AsType[*events.WrongSequenceError](m.Append(t.Context(), "s", 0, "x.y", []byte("a"))); !ok {
+	if _, ok := errors.AsType[*events.WrongSequenceError](m.Append(t.Context(), "s", 2, "x.y", []byte("a"))); !ok {
 		t.Error("an append of the former life fits")
 	}
-	mustAppend(t, m, "s", 2, "c")
-	wantRecords(t, readAll(t, m, "s", 0, 0), "s/3=c")
+	mustAppend(t, m, "s", 3, "c")
+	wantRecords(t, readAll(t, m, "s", 0, 0), "s/4=c")
 	all, err := m.Sessions(t.Context())
-	want := []events.Info{{Session: "other", FirstSeq: 1, LastSeq: 1}, {Session: "s", FirstSeq: 3, LastSeq: 3}}
+	want := []events.Info{{Session: "other", FirstSeq: 1, LastSeq: 1}, {Session: "s", FirstSeq: 4, LastSeq: 4}}
 	if !slices.Equal(all, want) || err != nil {
 		t.Errorf("sessions %v, %v", all, err)
 	}

@@ -243,7 +243,7 @@ func testSessions(t *testing.T, l events.Log) {
 
 func testDelete(t *testing.T, l events.Log) {
 	for life := range uint64(3) {
-		before := 4 * life
+		before := 5 * life
 		create(t, l, "s", before)
 		fill(t, l, "s", before, before+4)
 		wantSeqs(t, read(t, l, 0, 0), before+1, before+4)
@@ -261,8 +261,8 @@ func testDelete(t *testing.T, l events.Log) {
 		}
 	}
 	// No writer of an earlier life fits into the next.
-	create(t, l, "s", 12)
-	for _, stale := range []uint64{0, 3, 11} {
+	create(t, l, "s", 15)
+	for _, stale := range []uint64{0, 3, 13, 14} {
 		err := l.Append(t.Context(), "s", stale, noted, []byte("{}"))
 		if _, ok := errors.AsType[*events.WrongSequenceError](err); !ok {
 			t.Errorf("stale append at %d: %v, want WrongSequenceError", stale, err)
@@ -278,12 +278,12 @@ func testDeleteTwice(t *testing.T, l events.Log) {
 			t.Fatalf("Delete: %v", err)
 		}
 	}
-	create(t, l, "s", 2)
+	create(t, l, "s", 3)
 	// An empty log keeps its place too.
 	if err := l.Delete(t.Context(), "s"); err != nil {
 		t.Fatalf("Delete of an empty log: %v", err)
 	}
-	create(t, l, "s", 2)
+	create(t, l, "s", 4)
 }
 
 func testRace(t *testing.T, l events.Log) {
