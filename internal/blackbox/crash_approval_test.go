@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 )
@@ -19,13 +18,8 @@ import (
 // that were approved, and one whose outcome was lost waits for a person again.
 func TestCrash_ApprovedCallsRunOnceAtMost(t *testing.T) {
 	t.Parallel()
-	kills, seed := 8, uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
-	if n, err := strconv.Atoi(os.Getenv("CULM_CRASHES")); err == nil {
-		kills = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("CULM_CRASH_SEED"), 10, 64); err == nil {
-		seed = n
-	}
+	kills := envNumber(t, "CULM_CRASH_ROUNDS", 8)
+	seed := uint64(envNumber(t, "CULM_CRASH_SEED", int(time.Now().UnixNano()>>10))) //nolint:gosec // any number will do
 	t.Logf("%d kills, CULM_CRASH_SEED=%d", kills, seed)
 	e := &engine{dir: t.TempDir()}
 	e.args = []string{"--listen", "127.0.0.1:0", "--data", e.dir, "--no-projector", "--http", "off", "--lease", "1s", "--config", recordings(t)}

@@ -66,11 +66,11 @@ func TestProcess_ConfigFile(t *testing.T) {
 		return path
 	}
 	bad := map[string]string{
-		"lease: 15s\nprefixx: a\n":  "[2:1]",
-		"lease: 15s\nprefix: [\n":   "[2:",
-		"a\n\tb: c\n":               "2",
-		"lease: 15s\n\nlease: 1s\n": "[3:1]",
-		"providers:\n  - id: a\n    type: recorded\n    colour: red\n": "[4:5]",
+		"lease: 15s\nprefixx: a\n":  "culm.yaml:2:",
+		"lease: 15s\nprefix: [\n":   "culm.yaml:2:",
+		"a\n\tb: c\n":               "culm.yaml:1:",
+		"lease: 15s\n\nlease: 1s\n": "culm.yaml:3:",
+		"providers:\n  - id: a\n    type: recorded\n    colour: red\n": "culm.yaml:4:",
 	}
 	for text, line := range bad {
 		ends(t, 2, []string{"--config", write(text)}, "culm.yaml", line)
