@@ -10,7 +10,7 @@ import (
 	"culm/events"
 )
 
-// TestHandler_TooLarge is NS12: an event over the server's limit is refused at
+// TestHandler_TooLarge: an event over the server's limit is refused at
 // once, the session goes on from where it was.
 func TestHandler_TooLarge(t *testing.T) {
 	t.Parallel()

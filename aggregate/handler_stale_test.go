@@ -74,7 +74,7 @@ func TestHandler_OldCopyDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// TestHandler_LogShrank is NS08: a log that ends before what this engine has
+// TestHandler_LogShrank: a log that ends before what this engine has
 // seen in it is refused, not built upon, until the engine starts anew; the
 // session can still be deleted.
 func TestHandler_LogShrank(t *testing.T) {

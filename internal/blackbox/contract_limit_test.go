@@ -22,7 +22,7 @@ func size(h nats.Header, payload []byte) int {
 
 // TestLimit_EventsUpToTheLastByte: the greatest content that is accepted makes
 // an event of exactly max_payload; one byte more is refused at once, and nothing
-// is stored (NS12).
+// is stored.
 func TestLimit_EventsUpToTheLastByte(t *testing.T) {
 	c := common(t)
 	s := c.create("")
