@@ -70,6 +70,7 @@ test("a call is approved from the inbox, and its run is seen", async () => {
   assert.match(await card.locator(".would").innerText(), /A log only grows at its end/);
   await shot(page, "inbox");
   await page.locator(".nav").getByText("1").waitFor();
+  await page.waitForFunction(() => document.title.startsWith("(1) "));
   await card.getByLabel("Note").fill("looks right");
   await card.getByRole("button", { name: "Allow once" }).click();
   await page.locator(".card.done", { hasText: "allowed once" }).getByText("succeeded").waitFor();

@@ -35,7 +35,7 @@ class App {
     this.live.start();
     setInterval(() => this.readStatus(), 5000);
     setInterval(tickAges, 1000);
-    setInterval(() => this.banner(), 1000);
+    setInterval(() => { this.banner(); this.tabTitle(); }, 1000);
   }
 
   // --- what is around the views ---------------------------------------------------
@@ -111,6 +111,12 @@ class App {
     }
     show(this.me, this.acts ? st.actor : "read only");
     this.me.title = this.acts ? "Decisions are recorded under this name" : "Open the page by the URL that was printed at the start to decide";
+  }
+
+  /** tabTitle counts what waits where a tab in the background shows it. */
+  tabTitle() {
+    const n = this.inboxCount.hidden ? "" : `(${this.inboxCount.textContent}) `, want = n + document.title.replace(/^\(\d+\+?\) /, "");
+    if (document.title !== want) document.title = want;
   }
 
   banner() {

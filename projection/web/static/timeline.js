@@ -56,8 +56,13 @@ export class Timeline {
     for (const e of entries) {
       const s = this.stretches[+e.target.dataset.k];
       s.near = e.isIntersecting;
-      if (s.near) this.fill(s, this.follow_ && !this.at);
-      else if (s.el.firstChild && !s.el.contains(document.activeElement)) {
+      clearTimeout(s.timer);
+      if (s.near) { // what only flies past is not read
+        s.timer = setTimeout(() => this.fill(s, this.follow_ && !this.at), s.events || s.k === this.stretches.length - 1 ? 0 : 50);
+        continue;
+      }
+      s.abort?.abort();
+      if (s.el.firstChild && !s.el.contains(document.activeElement)) {
         s.height = s.el.offsetHeight;
         s.el.style.setProperty("--rows", s.height + "px");
         s.el.replaceChildren();
@@ -70,21 +75,23 @@ export class Timeline {
     const want = Math.min(size, this.last - s.from + 1);
     if (s.loading) { s.again = true; return; }
     s.loading = true;
+    s.abort = new AbortController();
+    const signal = AbortSignal.any([this.abort.signal, s.abort.signal]);
     try {
       while ((s.events?.length || 0) < want) {
         const have = s.events?.length || 0;
-        const r = await api.session(this.session, `events?after=${s.from + have - 1}&limit=${want - have}`, this.abort.signal);
+        const r = await api.session(this.session, `events?after=${s.from + have - 1}&limit=${want - have}`, signal);
         if (!r.events.length) break;
         s.events = (s.events || []).concat(r.events);
       }
     } catch (e) {
-      if (e.name !== "AbortError") setTimeout(() => s.near && this.fill(s, false), 2000);
+      if (!this.abort.signal.aborted && (e.name !== "AbortError" || s.near)) setTimeout(() => s.near && this.fill(s, false), e.name === "AbortError" ? 0 : 2000);
       return;
     } finally { s.loading = false; }
     this.remember(s);
     if (s.near && s.events) this.render(s);
     if (follow && this.follow_) this.scroller.scrollTop = this.scroller.scrollHeight;
-    if (s.again) { s.again = false; if (s.events.length < Math.min(size, this.last - s.from + 1)) this.fill(s, follow); }
+    if (s.again) { s.again = false; if ((s.events?.length || 0) < Math.min(size, this.last - s.from + 1)) this.fill(s, follow); }
   }
 
   /** remember forgets the events of stretches that were seen long ago. */
