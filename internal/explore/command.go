@@ -55,6 +55,9 @@ type cmd struct {
 	O    uint8 // outcome of run.finish
 }
 
+// fenced says that the command carries a run with its fence.
+func (c cmd) fenced() bool { return c.Kind > claim && c.Kind <= refuseRun }
+
 // Outcomes of run.finish.
 var outcomes = [...]string{"ok", "error", "cancelled"}
 

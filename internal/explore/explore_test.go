@@ -11,8 +11,8 @@ import (
 //
 //	decideToolStart    without the check of CancelRequested
 //	decideToolStart    of a call that is not open
-//	decideToolStart    without the check of plan mode (readOnly)
-//	decideToolStart    without stillAllowed, and without not_authorized
+//	decideToolStart    without stillAllowed, which stands for plan mode too
+//	decideToolStart    without the check that it was authorized
 //	decideReplay       without the check of CancelRequested, or of a stop
 //	replayBlocked      that looks at neither plan mode nor policy
 //	heldRun            that compares neither run nor fence

@@ -39,6 +39,9 @@ func (m *moves) give(w *world, c cmd) (*outcome, string) {
 		return o, o.err.Error()
 	}
 	before := m.e.nodes[w.Node]
+	if c.fenced() && before.live(m.e) != c.Run && (o.reply.OK || o.reply.Stored) {
+		return o, fmt.Sprintf("the fence of run %d is obeyed while run %d lives", c.Run, before.live(m.e))
+	}
 	for _, f := range o.facts {
 		if bad := w.Ledger.sees(w, m.e, f, before); bad != "" {
 			return o, f.EventType() + ": " + bad

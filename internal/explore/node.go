@@ -96,6 +96,14 @@ func rests(s *aggregate.State) bool {
 	return l == nil || l.Abandoned || !l.Status.Live() && l.Status != events.StatusRecoveryUnsupported && l.Status != events.StatusPaused
 }
 
+// live is the ordinal of the live run, 0 for none.
+func (n *node) live(e *engine) uint8 {
+	if run := n.s.Run; run != nil && run.Status == "live" {
+		return e.runs.number(run.ID)
+	}
+	return 0
+}
+
 // read takes from a result what its receiver acts on.
 func read(result any, e *engine) reply {
 	var v struct {
