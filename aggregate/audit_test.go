@@ -64,7 +64,7 @@ func edit(i int, old, replacement string) func([]events.Record) []events.Record 
 	}
 }
 
-// TestAudit_Findings is RA05 and RA07: each damage has its own kind, at the
+// TestAudit_Findings: each damage has its own kind, at the
 // right sequence, and nothing beside it.
 func TestAudit_Findings(t *testing.T) {
 	t.Parallel()

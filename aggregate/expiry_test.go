@@ -14,7 +14,7 @@ func parkedFor(t *testing.T, ttl time.Duration) (*bench, *script) {
 	return s.b, s
 }
 
-// AD14 and AD16: what nobody decided in time is no approval and no denial, over
+// What nobody decided in time is no approval and no denial, over
 // a restart too, and runs nothing; the round goes on with a failed result.
 func TestExpiry_IsNeitherApprovalNorDenial(t *testing.T) {
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestExpiry_IsNeitherApprovalNorDenial(t *testing.T) {
 	}
 }
 
-// AD17: of a decision and the expiry, whatever is stored first stays.
+// Of a decision and the expiry, whatever is stored first stays.
 func TestExpiry_AtTheVeryMoment(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]time.Duration{"in time": -time.Minute, "too late": time.Minute} {

@@ -9,7 +9,7 @@ import (
 	"culm/events"
 )
 
-// TestHandler_LostAcknowledgement is CI03: the event is stored and the answer is
+// TestHandler_LostAcknowledgement: the event is stored and the answer is
 // unavailable; the same command again is answered with the first outcome.
 func TestHandler_LostAcknowledgement(t *testing.T) {
 	t.Parallel()

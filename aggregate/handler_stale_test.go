@@ -108,7 +108,7 @@ func TestHandler_LogShrank(t *testing.T) {
 	e.must("s", "session.create", nil)
 }
 
-// TestHandler_DamagedLog is REC-03: a session whose log cannot be folded is
+// TestHandler_DamagedLog: a session whose log cannot be folded is
 // refused with every command, with and without loop, and read; other sessions
 // are fine, and it can be deleted.
 func TestHandler_DamagedLog(t *testing.T) {

@@ -49,7 +49,7 @@ func wantOutcomes(t *testing.T, got map[string]int, want map[string]int) {
 	}
 }
 
-// TestHandler_FiftyApprovals is AD01 and AD04: fifty people approve one waiting
+// TestHandler_FiftyApprovals: fifty people approve one waiting
 // call at once, on two engines. One decision, one run, one execution.
 func TestHandler_FiftyApprovals(t *testing.T) {
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestHandler_EightClaims(t *testing.T) {
 	wantOutcomes(t, outcomes(t, replies), map[string]int{"run.started": 1, "already_claimed": 7})
 }
 
-// TestHandler_OneCommandAtOnce is CI11: one command id from many connections and
+// TestHandler_OneCommandAtOnce: one command id from many connections and
 // two engines at once appends once; everybody gets the first outcome.
 func TestHandler_OneCommandAtOnce(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestHandler_TwoCreations(t *testing.T) {
 	wantOutcomes(t, outcomes(t, replies), map[string]int{"session.created": 1, "session_exists": 9})
 }
 
-// TestHandler_ApproveThenStop is AD07: whichever is stored first decides; never
+// TestHandler_ApproveThenStop: whichever is stored first decides; never
 // a replay after the stop.
 func TestHandler_ApproveThenStop(t *testing.T) {
 	t.Parallel()

@@ -254,7 +254,7 @@ func TestCheckBounds(t *testing.T) {
 	}
 }
 
-// TestLoopValidate_BrokenInvariants is REC-05: states that break one rule each.
+// TestLoopValidate_BrokenInvariants: states that break one rule each.
 func TestLoopValidate_BrokenInvariants(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -94,8 +94,7 @@ func TestLoop_StartIsRefused(t *testing.T) {
 	}
 }
 
-// TestLoop_EndsHaveDistinctReasons: how a loop ended can be read by a program
-// (LB16).
+// TestLoop_EndsHaveDistinctReasons: how a loop ended can be read by a program.
 func TestLoop_EndsHaveDistinctReasons(t *testing.T) {
 	c := common(t)
 	ends := map[string]func(*run){
@@ -184,7 +183,7 @@ func TestLoop_StopBeforeTheStart(t *testing.T) {
 
 // TestLoop_PendingRepeatWaitsForAPerson: a loop that ended in the middle of
 // iteration 2 blocks activations until a person's message is stored; one that
-// ended in iteration 1 does not (REC-12).
+// ended in iteration 1 does not.
 func TestLoop_PendingRepeatWaitsForAPerson(t *testing.T) {
 	c := common(t)
 	s := c.create("")
@@ -215,8 +214,7 @@ func TestLoop_PendingRepeatWaitsForAPerson(t *testing.T) {
 }
 
 // TestLoop_NewLoopStartsAfresh: after a completed loop a new one has a new
-// generation at revision 2 (REC-09), and a retry of the old start changes nothing
-// (CI08).
+// generation at revision 2, and a retry of the old start changes nothing.
 func TestLoop_NewLoopStartsAfresh(t *testing.T) {
 	c := common(t)
 	s := c.create("")

@@ -9,7 +9,7 @@ import (
 
 // TestPark_SeveralCallsAreDecidedOneByOne: the run is suspended when the last
 // open call waits, each decision is its own, the successor replays what was
-// allowed and the denied call has its result already (AM01, AM03, AM06, AD10).
+// allowed and the denied call has its result already.
 func TestPark_SeveralCallsAreDecidedOneByOne(t *testing.T) {
 	c := common(t)
 	s := c.create("")
@@ -73,7 +73,7 @@ func byName(m map[any]string) map[string]string {
 }
 
 // TestPark_FiftyDecidersOneDecision: of many at once one decides; the same
-// decision again changes nothing, another is refused (AD01, AD04).
+// decision again changes nothing, another is refused.
 func TestPark_FiftyDecidersOneDecision(t *testing.T) {
 	c := common(t)
 	s := c.create("")
@@ -103,7 +103,7 @@ func TestPark_FiftyDecidersOneDecision(t *testing.T) {
 	c.audit(s)
 }
 
-// TestPark_DecisionsNameTheirItem: unknown calls, generations, kinds (AD12).
+// TestPark_DecisionsNameTheirItem: unknown calls, generations, kinds.
 func TestPark_DecisionsNameTheirItem(t *testing.T) {
 	c := common(t)
 	s := c.create("")
@@ -123,7 +123,7 @@ func TestPark_DecisionsNameTheirItem(t *testing.T) {
 }
 
 // TestPark_CancelVoidsWhatWaits: the calls have failed results, late decisions
-// find nothing, the session goes on (AM17, FW08).
+// find nothing, the session goes on.
 func TestPark_CancelVoidsWhatWaits(t *testing.T) {
 	c := common(t)
 	s := c.create("")
@@ -148,7 +148,7 @@ func TestPark_CancelVoidsWhatWaits(t *testing.T) {
 }
 
 // TestPark_LoopEndsOrPauses: on_park end ends the loop and its decisions go on
-// as a plain run; pause keeps the counts for the successor (LB09).
+// as a plain run; pause keeps the counts for the successor.
 func TestPark_LoopEndsOrPauses(t *testing.T) {
 	c := common(t)
 	for _, mode := range []string{"end", "pause"} {
@@ -209,7 +209,7 @@ func TestPark_QuestionsAreAnsweredOnce(t *testing.T) {
 }
 
 // TestPark_StopLetsNoReplayStart: after loop.stop the decided call of a paused
-// loop is not handed out (FW06).
+// loop is not handed out.
 func TestPark_StopLetsNoReplayStart(t *testing.T) {
 	c := common(t)
 	s := c.create("")

@@ -194,7 +194,7 @@ func TestFeed_IsWhatIsStored(t *testing.T) {
 	}
 }
 
-// TestFeed_DeltasAreNotStored: they reach who listens and no log (RA11).
+// TestFeed_DeltasAreNotStored: they reach who listens and no log.
 func TestFeed_DeltasAreNotStored(t *testing.T) {
 	c := common(t)
 	s := c.create("")

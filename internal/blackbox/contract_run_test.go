@@ -39,7 +39,7 @@ func TestRun_RequestResumeCancel(t *testing.T) {
 }
 
 // TestRun_CancelLetsNothingStart: after run.cancel is accepted no round, no tool
-// and no replay starts; the call that runs may end (LB14, AD07).
+// and no replay starts; the call that runs may end.
 func TestRun_CancelLetsNothingStart(t *testing.T) {
 	c := common(t)
 	s := c.create("")
@@ -63,7 +63,7 @@ func TestRun_CancelLetsNothingStart(t *testing.T) {
 }
 
 // TestRun_CancelAgainstAdmission: whatever comes first wins; there is never a
-// start behind an accepted cancellation (LB14).
+// start behind an accepted cancellation.
 func TestRun_CancelAgainstAdmission(t *testing.T) {
 	c := common(t)
 	for i := range 60 {

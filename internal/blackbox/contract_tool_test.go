@@ -15,7 +15,7 @@ var hostileID = func() string {
 }()
 
 // TestTool_IdsOfAnyShape: kept in the payload, usable in commands, never in a
-// subject; too long is refused (TI08).
+// subject; too long is refused.
 func TestTool_IdsOfAnyShape(t *testing.T) {
 	c := common(t)
 	s := c.create("")
@@ -39,7 +39,7 @@ func TestTool_IdsOfAnyShape(t *testing.T) {
 }
 
 // TestTool_EmptyAndRepeatedIds: within a batch they are replaced, over rounds
-// they are new calls (TI02, TI04).
+// they are new calls.
 func TestTool_EmptyAndRepeatedIds(t *testing.T) {
 	c := common(t)
 	s := c.create("")
@@ -72,7 +72,7 @@ var exactArguments = []string{
 }
 
 // TestTool_ArgumentsAreKeptByteForByte: in the log, in the transcript, in what is
-// handed out for replay, with the digest of exactly these bytes (DA01, DA04, DA06).
+// handed out for replay, with the digest of exactly these bytes.
 func TestTool_ArgumentsAreKeptByteForByte(t *testing.T) {
 	c := common(t)
 	for i, args := range exactArguments {
@@ -100,7 +100,7 @@ func TestTool_ArgumentsAreKeptByteForByte(t *testing.T) {
 }
 
 // TestTool_TextThatIsNoneIsRefused: a lone surrogate or a broken byte is never
-// replaced and then approved (DA08).
+// replaced and then approved.
 func TestTool_TextThatIsNoneIsRefused(t *testing.T) {
 	c := common(t)
 	s := c.create("")
@@ -137,7 +137,7 @@ func TestTool_ErrorResultsAreResults(t *testing.T) {
 }
 
 // TestTool_NothingRunsTwice: neither start nor finish of a call is accepted
-// again, in the same round or another (AX12, decision 6 of the rules).
+// again, in the same round or another.
 func TestTool_NothingRunsTwice(t *testing.T) {
 	c := common(t)
 	s := c.create("")

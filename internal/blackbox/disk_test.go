@@ -145,7 +145,7 @@ func TestDisk_FullAndFreeAgain(t *testing.T) {
 // TestDisk_DamagedStream: a bit of one session's stream was changed while the
 // engine was away. It starts, other sessions work, the damaged one is refused
 // with a code and not half answered, nothing can be added to it, and the audit
-// of what is left names the damage (RA07).
+// of what is left names the damage.
 func TestDisk_DamagedStream(t *testing.T) {
 	t.Parallel()
 	e, bad, good := twoSessions(t)

@@ -9,7 +9,7 @@ import (
 
 // TestLease_SilentRunnerLosesTheRun: a runner that was stopped for longer than
 // its lease is fenced: its late result is refused and stored nowhere; what it
-// had started is unknown and waits for a person, what it had not is not (OW04).
+// had started is unknown and waits for a person, what it had not is not.
 func TestLease_SilentRunnerLosesTheRun(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--lease", "1s")
@@ -113,7 +113,7 @@ func TestLease_AnyCommandOfTheRunnerKeepsIt(t *testing.T) {
 
 // TestLease_PausedEngineInterruptsNobody: an engine that was stopped for longer
 // than the lease does not take the runs for dead that another one has kept
-// alive meanwhile (OW01).
+// alive meanwhile.
 func TestLease_PausedEngineInterruptsNobody(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -147,7 +147,7 @@ func TestLease_PausedEngineInterruptsNobody(t *testing.T) {
 }
 
 // TestLease_TwoActivationsMarkOnce: of many activations that find a dead loop
-// one marks it (REC-19), and its lapse is one event though two engines sweep.
+// one marks it, and its lapse is one event though two engines sweep.
 func TestLease_TwoActivationsMarkOnce(t *testing.T) {
 	t.Parallel()
 	server := startNATS(t)

@@ -38,7 +38,7 @@ func TestLinear_EngineOnAnothersServer(t *testing.T) {
 
 // TestLinear_APausedEngine: one engine is stopped by SIGSTOP for longer than
 // clients wait and goes on with what it was sent before: commands that have been
-// carried out by the other one meanwhile, under the same ids (OW01).
+// carried out by the other one meanwhile, under the same ids.
 func TestLinear_APausedEngine(t *testing.T) {
 	t.Parallel()
 	server := startNATS(t)

@@ -11,7 +11,7 @@ import (
 
 // TestRestart_NineLeaveNothingTwice: a requested loop, a waiting call, and
 // queued commands are what they were after nine restarts, half of them crashes;
-// then each is carried out once (LB18).
+// then each is carried out once.
 func TestRestart_NineLeaveNothingTwice(t *testing.T) {
 	t.Parallel()
 	e := start(t)
@@ -73,8 +73,8 @@ func streamNames(c *client) []string {
 }
 
 // TestRestart_StopWhileParkedLeavesItParked: SIGTERM ends within seconds, and
-// nothing is cancelled or denied by it (AM15); a subscriber that comes later
-// finds the item (AM13).
+// nothing is cancelled or denied by it; a subscriber that comes later
+// finds the item.
 func TestRestart_StopWhileParkedLeavesItParked(t *testing.T) {
 	t.Parallel()
 	e := start(t)
