@@ -45,6 +45,9 @@ func (l *ledger) sees(w *world, e *engine, f fact, before *node) string {
 		l.Stopped = true
 		l.Dead |= l.Approved
 	case events.ApprovalDecided:
+		if it := (item{call: callOf(d.ToolCallID), gen: e.gens.number(d.Generation)}); !before.waits(it) {
+			return "it does not wait under that generation"
+		}
 		if d.Decision == "allow_once" {
 			l.Approved |= 1 << e.gens.number(d.Generation)
 		}

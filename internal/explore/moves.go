@@ -111,6 +111,11 @@ func (m *moves) people() {
 				m.add(w, "", false, "a person sends: %s", w.P[i])
 			}
 		}
+		if len(n.waiting) == 2 { // one is taken for the other
+			w := m.w
+			w.P[i] = cmd{Kind: approve, Call: n.waiting[0].call, Gen: n.waiting[1].gen}
+			m.add(w, "", false, "a person sends: %s", w.P[i])
+		}
 	}
 }
 

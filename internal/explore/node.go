@@ -96,6 +96,16 @@ func rests(s *aggregate.State) bool {
 	return l == nil || l.Abandoned || !l.Status.Live() && l.Status != events.StatusRecoveryUnsupported && l.Status != events.StatusPaused
 }
 
+// waits says that the item waits for a decision.
+func (n *node) waits(it item) bool {
+	for _, w := range n.waiting {
+		if w.call == it.call && w.gen == it.gen {
+			return true
+		}
+	}
+	return false
+}
+
 // live is the ordinal of the live run, 0 for none.
 func (n *node) live(e *engine) uint8 {
 	if run := n.s.Run; run != nil && run.Status == "live" {
