@@ -146,7 +146,7 @@ func checkAdmission(t *testing.T, status events.LoopStatus, stop, atCap, continu
 	}
 }
 
-// TestTerminal_Guards is docs/rules.md#loop-t5, LOOP-25 among it.
+// TestTerminal_Guards is docs/rules.md#loop-t5.
 func TestTerminal_Guards(t *testing.T) {
 	t.Parallel()
 	for _, status := range allStatuses {
@@ -232,7 +232,7 @@ func TestPark_Table(t *testing.T) {
 	}
 }
 
-// TestCheckBounds is LOOP-05 and the sizes at its borders.
+// TestCheckBounds: the sizes at the borders.
 func TestCheckBounds(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", MaxObjectiveBytes/2)

@@ -21,7 +21,7 @@ func waiting() events.PermissionRequest {
 
 func rev(n uint64) *uint64 { return &n }
 
-// PERM-16 and its neighbours.
+// What a decision may be, and its neighbours that it may not.
 func TestCheckDecision(t *testing.T) {
 	t.Parallel()
 	noWorkspace, onceRequest, wide := waiting(), waiting(), waiting()
@@ -69,7 +69,7 @@ func TestCheckDecision(t *testing.T) {
 	}
 }
 
-// PERM-12: the same decision again, said with other words around it.
+// The same decision again, said with other words around it.
 func TestSameChoice(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -150,7 +150,7 @@ func TestRestore_GivesBackWhatWasApproved(t *testing.T) {
 	}
 }
 
-// PERM-08, PERM-10 and the other checks: one bad approval, and nothing counts.
+// One bad approval, and nothing counts.
 func TestRestore_RefusesWhatCannotBeProven(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Approval){

@@ -51,7 +51,7 @@ func TestGrants_OfAToolsActionAreForThatTool(t *testing.T) {
 	}
 }
 
-// PERM-06: an approval for once is for exactly one call, generation, type and resource.
+// An approval for once is for exactly one call, generation, type and resource.
 func TestOneShots_CoverExactlyOneCall(t *testing.T) {
 	t.Parallel()
 	exact := Input{

@@ -46,7 +46,7 @@ func TestEffectiveMode_EveryCell(t *testing.T) {
 	}
 }
 
-// PERM-01: what a stored mode means at a replay.
+// What a stored mode means at a replay.
 func TestFlags_StoredModesAtReplay(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]events.ReplayFlags{

@@ -49,7 +49,7 @@ func mustRefuse(t *testing.T, c routing.Config, q routing.Claim, code string, re
 	return e
 }
 
-// PROV-01: a type goes to its default instance, and the session's ref with it.
+// A type goes to its default instance, and the session's ref with it.
 func TestPlan_TypeGoesToItsDefaultInstance(t *testing.T) {
 	t.Parallel()
 	c := routing.Config{Instances: []routing.Instance{instance("openai-work", "openai", marked), instance("openai-a", "openai")}}
@@ -64,7 +64,7 @@ func TestPlan_TypeGoesToItsDefaultInstance(t *testing.T) {
 	}
 }
 
-// PROV-04: an exact id that is disabled is an error, though another instance of
+// An exact id that is disabled is an error, though another instance of
 // its type would do.
 func TestPlan_DisabledIDIsNotReplaced(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestPlan_DisabledIDIsNotReplaced(t *testing.T) {
 	}
 }
 
-// PROV-06: a typo is an error.
+// A typo is an error.
 func TestPlan_TypoIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	c := routing.Config{Instances: []routing.Instance{instance("openai-work", "openai", marked)}}
@@ -87,7 +87,7 @@ func TestPlan_TypoIsNotGuessed(t *testing.T) {
 	}
 }
 
-// PROV-08: nothing of the roles comes from the session's provider or model.
+// Nothing of the roles comes from the session's provider or model.
 func TestPlan_RolesDoNotComeFromTheSession(t *testing.T) {
 	t.Parallel()
 	c := routing.Config{

@@ -47,7 +47,7 @@ func TestLoop_RevisionIsTwoKPlusThree(t *testing.T) {
 }
 
 // TestLoop_RepeatsStandAfterTheAnswer: with a tool round in each iteration, the
-// next prompt appears only after the answer (LOOP-03).
+// next prompt appears only after the answer.
 func TestLoop_RepeatsStandAfterTheAnswer(t *testing.T) {
 	c := common(t)
 	s := c.create("")

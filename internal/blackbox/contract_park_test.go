@@ -185,7 +185,7 @@ func TestPark_LoopEndsOrPauses(t *testing.T) {
 }
 
 // TestPark_QuestionsAreAnsweredOnce: by one of the options where no other answer
-// is allowed; the loser of two learns it (CLAR-01, CLAR-04, CLAR-06).
+// is allowed; the loser of two learns it.
 func TestPark_QuestionsAreAnsweredOnce(t *testing.T) {
 	c := common(t)
 	s := c.create("")
