@@ -204,8 +204,8 @@ func (t *transaction) remember(ctx context.Context, rule events.PolicyRuleAdded)
 	return stored, err
 }
 
-// unremember takes back the rule of a decision that is refused after all:
-// another one came first.
+// unremember takes back the rule of a decision that is refused after all: since
+// the rule was stored, something else came first.
 func (t *transaction) unremember(ctx context.Context) {
 	if t.rule != "" {
 		t.h.forgetRule(ctx, t.r, t.rule)

@@ -72,9 +72,13 @@ func (t *transaction) run(ctx context.Context) Reply {
 			break
 		}
 		reply, again := t.attempt(ctx)
-		if !again {
-			return reply
+		if again {
+			continue
 		}
+		if reply.Error != nil && reply.Error.Code != CodeUnavailable { // what is unavailable may be tried again
+			t.unremember(ctx)
+		}
+		return reply
 	}
 	return t.refused(reject(CodeUnavailable, "too many concurrent writers; retry with the same command id"))
 }
@@ -129,7 +133,6 @@ func (t *transaction) attempt(ctx context.Context) (reply Reply, again bool) {
 	d, refused := Decide(s, t.cmd, env)
 	switch {
 	case refused != nil:
-		t.unremember(ctx)
 		return t.unlessStale(ctx, func() Reply { return t.refused(refused) })
 	case d.Event == nil:
 		return t.unlessStale(ctx, func() Reply { t.renew(ctx); return t.accepted(nil, d.Result) })

@@ -3,6 +3,8 @@ package aggregate
 import (
 	"context"
 	"errors"
+	"maps"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -175,4 +177,63 @@ func TestHandler_BarrierFails(t *testing.T) {
 		t.Errorf("a read after the failed sync: %+v", r)
 	}
 	e.refused(CodeUnavailable, "s", "message.submit", obj{"content": "m"})
+}
+
+// overtaken is a log in which somebody else's message comes first, once, before
+// the next append of the event type.
+type overtaken struct {
+	*events.Mem
+	eventType string
+	first     func()
+}
+
+func (l *overtaken) Append(ctx context.Context, session string, expected uint64, eventType string, payload []byte) error {
+	if first := l.first; eventType == l.eventType && first != nil {
+		l.first = nil
+		first()
+	}
+	return l.Mem.Append(ctx, session, expected, eventType, payload)
+}
+
+// TestHandler_RuleOfARefusedDecision: a decision for all sessions stores its
+// rule first. Where the decision is then refused, however late, nothing is
+// allowed by it.
+func TestHandler_RuleOfARefusedDecision(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		code   string
+		spoil  func(b *bench, l *overtaken, other *engine)
+		change obj
+		opts   []opt
+	}{
+		"too large": {CodePayloadTooLarge, func(b *bench, _ *overtaken, _ *engine) { b.log.SetMaxPayload(3000) }, obj{"note": strings.Repeat("x", 3000)}, nil},
+		"sequence": {CodeWrongExpectedSequence, func(_ *bench, l *overtaken, other *engine) {
+			l.first = func() { other.must("s", "message.submit", obj{"content": "m"}) }
+		}, nil, []opt{expecting(6)}},
+		"session gone": {CodeSessionNotFound, func(b *bench, l *overtaken, other *engine) {
+			birth := b.fold("s").Head.Birth
+			l.first = func() { other.must("s", "session.delete", obj{"birth": birth}) }
+		}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			other := b.engine()
+			l := &overtaken{Mem: b.log, eventType: "approval.decided"}
+			b.opts.Log = l
+			e := b.engine()
+			h := e.begin("s", obj{"prompt": "p"})
+			h.callTools(0, "w")
+			decision := obj{
+				"tool_call_id": "w", "generation": h.park("w"), "decision": "allow_global", "matcher_id": "exact_resource",
+				"expected_policy_revision": 0, "confirm_global": true,
+			}
+			maps.Copy(decision, c.change)
+			c.spoil(b, l, other)
+			e.refused(c.code, "s", "approval.decide", decision, c.opts...)
+			if got := b.types(SettingsSession); got != "policy.rule_added policy.rule_removed" {
+				t.Errorf("the policy's events: %q", got)
+			}
+		})
+	}
 }
