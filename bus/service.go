@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +33,7 @@ type ServiceOptions struct {
 	Conn     *nats.Conn
 	Subjects Subjects
 	Handler  aggregate.Service
-	Version  string // of the engine, in semantic versioning; "" is 0.0.0
+	Version  string // of the engine; what is no semantic version counts as 0.0.0
 	// MaxInFlight and MaxInFlightBytes bound the requests, and the bytes of
 	// their bodies, that were handed over and not answered. What comes on top
 	// is answered unavailable. 0 means 16384 and 256 MiB; never less than one
@@ -98,13 +100,17 @@ func dialLike(nc *nats.Conn, name string) (*nats.Conn, error) {
 	return opts.Connect()
 }
 
-func (s *Service) register(version string) error {
-	if version == "" {
-		version = "0.0.0"
+// semantic matches the versions that micro takes.
+var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
+
+func (s *Service) register(build string) error {
+	version := strings.TrimPrefix(build, "v")
+	if !semantic.MatchString(version) {
+		version = "0.0.0" // a build between releases: metadata names it
 	}
 	svc, err := micro.AddService(s.conn, micro.Config{
 		Name: ServiceName, Version: version, Description: "commands to and reads of agent sessions", QueueGroup: ServiceName,
-		Metadata:     map[string]string{"prefix": s.subjects.Prefix()},
+		Metadata:     map[string]string{"prefix": s.subjects.Prefix(), "build": build},
 		StatsHandler: func(*micro.Endpoint) any { return s.Stats() },
 		ErrorHandler: func(_ micro.Service, e *micro.NATSError) {
 			s.log.Error("command service", "subject", e.Subject, "err", e.Description)
