@@ -69,17 +69,18 @@ func commandOf(r *http.Request, actor string) (aggregate.Request, error) {
 	case !dotted || !events.ValidToken(noun) || !events.ValidToken(verb):
 		return c, refuse(aggregate.CodeUnknownCommand, "the path does not end in noun.verb")
 	}
-	c.ID = r.Header.Get(headerCommandID)
-	switch {
-	case c.ID == "":
+	switch ids := r.Header.Values(headerCommandID); {
+	case len(ids) == 0:
 		c.ID = rand.Text()
-	case len(c.ID) > 128 || strings.TrimFunc(c.ID, printableASCII) != "":
-		return c, refuse(aggregate.CodeInvalidCommand, "%s is not 1 to 128 printable ASCII characters", headerCommandID)
+	case len(ids) > 1 || ids[0] == "" || len(ids[0]) > 128 || strings.TrimFunc(ids[0], printableASCII) != "":
+		return c, refuse(aggregate.CodeInvalidCommand, "%s is not one command id of 1 to 128 printable ASCII characters", headerCommandID)
+	default:
+		c.ID = ids[0]
 	}
-	if v := r.Header.Get(headerExpected); v != "" {
-		n, err := strconv.ParseUint(v, 10, 64)
-		if err != nil {
-			return c, refuse(aggregate.CodeInvalidCommand, "%s is no sequence", headerExpected)
+	if v := r.Header.Values(headerExpected); len(v) > 0 {
+		n, err := strconv.ParseUint(v[0], 10, 64)
+		if err != nil || len(v) > 1 {
+			return c, refuse(aggregate.CodeInvalidCommand, "%s is not one decimal sequence", headerExpected)
 		}
 		c.Expected = &n
 	}

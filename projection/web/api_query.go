@@ -127,7 +127,11 @@ func requestOf(q url.Values) ([]byte, error) {
 		}
 		out[name] = v
 	}
-	return json.Marshal(out, json.Deterministic(true))
+	body, err := json.Marshal(out, json.Deterministic(true))
+	if err != nil {
+		return nil, refuse(aggregate.CodeInvalidCommand, "the query string: %v", err)
+	}
+	return body, nil
 }
 
 func parameter(name, value string) (any, error) {

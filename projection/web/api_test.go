@@ -167,6 +167,10 @@ func TestCommand_refusedBeforeTheRules(t *testing.T) {
 		"no verb":              {"/api/v1/commands/s/run", "{}", []func(*http.Request){as(adaToken)}, "unknown_command", 404},
 		"three words":          {"/api/v1/commands/s/run.a.b", "{}", []func(*http.Request){as(adaToken)}, "unknown_command", 404},
 		"an id with a space":   {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Command-Id", "a b")}, "invalid_command", 400},
+		"no id at all":         {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Command-Id", "")}, "invalid_command", 400},
+		"two ids":              {good, "{}", []func(*http.Request){as(adaToken), twice("Culm-Command-Id", "a", "b")}, "invalid_command", 400},
+		"an empty sequence":    {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Expected-Sequence", "")}, "invalid_command", 400},
+		"two sequences":        {good, "{}", []func(*http.Request){as(adaToken), twice("Culm-Expected-Sequence", "3", "4")}, "invalid_command", 400},
 		"a sequence of words":  {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Expected-Sequence", "three")}, "invalid_command", 400},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +230,7 @@ func TestQuery(t *testing.T) {
 		t.Errorf("asked %q, want %q", w.queries, want)
 	}
 	for path, status := range map[string]int{
-		"/api/v1/sessions/list?limit=x": 400, "/api/v1/sessions/list?limit=1&limit=2": 400, "/api/v1/sessions/list?a=%zz": 400, "/api/v1/a.b/list": 404, "/api/v1/events/x/y/z": 404,
+		"/api/v1/sessions/list?limit=x": 400, "/api/v1/sessions/list?limit=1&limit=2": 400, "/api/v1/sessions/list?a=%zz": 400, "/api/v1/sessions/list?cursor=%ff": 400, "/api/v1/a.b/list": 404, "/api/v1/events/x/y/z": 404,
 	} {
 		if got := w.ask("GET", path, ""); got.StatusCode != status || got.code() == "" {
 			t.Errorf("%s answers %d %s", path, got.StatusCode, got.body)

@@ -174,6 +174,10 @@ func header(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
+func twice(name, first, second string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Add(name, first); r.Header.Add(name, second) }
+}
+
 func host(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
 
 func as(token string) func(*http.Request) { return header("Authorization", "Bearer "+token) }

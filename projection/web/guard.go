@@ -35,7 +35,7 @@ type guard struct {
 
 func (g guard) check(r *http.Request) error {
 	if !g.allows(r.Host) {
-		return refuse(codeForbidden, "the host %.100q is not on the list of this server; add it with --http-host", r.Host)
+		return refuse(codeForbidden, "the host %.100q is not on the list of this server; add it with --http-hosts", r.Host)
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) {
 		return refuse(codeForbidden, "requests of other sites are not answered")

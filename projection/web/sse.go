@@ -238,6 +238,9 @@ func (t *stream) exact(ctx context.Context, h *hub, log Log, at cursor) {
 		return
 	}
 	t.tell("hello", struct{}{})
+	if p.lost {
+		t.tell("gap", reasonOf{"not_there"})
+	}
 	for _, session := range p.names {
 		if !t.backlog(ctx, log, p, session, 0) {
 			return
@@ -285,6 +288,7 @@ func (t *stream) broken(err error) bool {
 type places struct {
 	names []string
 	at    map[string]uint64
+	lost  bool // a place that was asked for lies behind the end of its session
 }
 
 func (p *places) String() string {
@@ -312,14 +316,15 @@ func (t *stream) places(ctx context.Context, log Log) (*places, error) {
 			continue
 		}
 		p.names = append(p.names, s)
-		if _, known := p.at[s]; known {
-			continue
-		}
 		last, err := log.Last(ctx, s)
 		if err != nil && asFault(err).Code != aggregate.CodeSessionNotFound {
 			return p, err
 		}
-		p.at[s] = last
+		at, known := p.at[s]
+		p.lost = p.lost || at > last
+		if !known || at > last {
+			p.at[s] = last
+		}
 	}
 	return p, nil
 }

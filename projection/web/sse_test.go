@@ -154,6 +154,24 @@ func TestFollow_namedSessionsWithoutAGap(t *testing.T) {
 	}
 }
 
+// A place that a session does not reach, because its log was restored or made
+// anew, must not keep quiet what is stored from now on.
+func TestFollow_namedSessionThatEndsBeforeThePlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.put("a", created("a"), said("one"))
+	c := w.follow("session=a&session=gone", "a@7,gone@3")
+	c.next() // hello
+	if m := c.next(); m.event != "gap" || m.id != "a@2,gone@0" {
+		t.Errorf("told %+v, want a gap and the place that there is", m)
+	}
+	w.put("a", said("two"))
+	w.put("gone", created("gone"))
+	if got := c.seqs(2); !slices.Equal(got, []string{"a@3", "gone@1"}) {
+		t.Errorf("then came %v", got)
+	}
+}
+
 func TestFollow_filtersAndBrief(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
