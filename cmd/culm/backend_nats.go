@@ -41,7 +41,7 @@ func dialNATS(ctx context.Context, a *app) (backend, error) {
 	}
 	nc, err := nats.Connect(a.NATS, opts...)
 	if err != nil {
-		return nil, &unreachable{a.NATS, err}
+		return nil, &unreachable{a.NATS, bus.RedactError(err)}
 	}
 	b, err := newNATSBackend(ctx, nc, a)
 	if err != nil {

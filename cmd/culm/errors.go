@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/nats-io/nats.go"
 
 	"culm/aggregate"
+	"culm/bus"
 	"culm/internal/show"
 )
 
@@ -146,18 +146,5 @@ func hintFor(code, session string) string {
 	return fmt.Sprintf(hint, show.Clean(session))
 }
 
-// redacted hides passwords and tokens in a list of URLs.
-func redacted(list string) string {
-	urls := strings.Split(list, ",")
-	for i, raw := range urls {
-		u, err := url.Parse(strings.TrimSpace(raw))
-		switch {
-		case err != nil:
-			urls[i] = "(not a URL)"
-		case u.User != nil:
-			u.User = url.User("xxxxx")
-			urls[i] = u.String()
-		}
-	}
-	return show.Clean(strings.Join(urls, ","))
-}
+// redacted is a list of server URLs as it can be shown.
+func redacted(list string) string { return show.Clean(bus.Redact(list)) }

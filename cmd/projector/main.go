@@ -128,13 +128,13 @@ func (p *process) connect(ctx context.Context) (*connection, error) {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { p.log.Warn("nats", "err", err) }))
 	nc, err := nats.Connect(p.NATS, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", redacted(p.NATS), err)
+		return nil, fmt.Errorf("connect to %s: %w", bus.Redact(p.NATS), bus.RedactError(err))
 	}
 	c := &connection{nc: nc, subjects: subjects}
 	c.log, err = bus.NewJetStreamLog(ctx, nc, bus.LogOptions{Subjects: subjects, ReadOnly: true, Logger: p.log})
 	if err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("%s: %w", redacted(p.NATS), err)
+		return nil, fmt.Errorf("%s: %w", bus.Redact(p.NATS), err)
 	}
 	return c, nil
 }

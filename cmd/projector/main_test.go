@@ -192,5 +192,5 @@ func TestBadArguments(t *testing.T) {
 	}
 	invoke(t, "--help").want(t, exitOK, "Usage: projector")
 	invoke(t, "--version").want(t, exitOK, "projector 0.")
-	invoke(t, "check", "--nats", "nats://u:secret@127.0.0.1:1", "--db", "x").want(t, exitFailed, "connect to nats://u:xxxxx@127.0.0.1:1")
+	invoke(t, "check", "--nats", "nats://u:secret@127.0.0.1:1", "--db", "x").want(t, exitFailed, "connect to nats://xxxxx@127.0.0.1:1")
 }

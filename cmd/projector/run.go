@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -69,15 +67,4 @@ func (p *process) sayReady(ctx context.Context, views *projection.Projector) err
 	case <-ctx.Done():
 		return nil
 	}
-}
-
-// redacted is a list of server URLs without passwords.
-func redacted(urls string) string {
-	parts := strings.Split(urls, ",")
-	for i, part := range parts {
-		if u, err := url.Parse(strings.TrimSpace(part)); err == nil {
-			parts[i] = u.Redacted()
-		}
-	}
-	return strings.Join(parts, ",")
 }

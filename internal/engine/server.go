@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -63,7 +62,7 @@ const barrierTime = 10 * time.Second
 func (e *engine) connect(ctx context.Context) error {
 	nc, err := nats.Connect(e.cfg.NATS, bus.EngineConnOptions()...)
 	if err != nil {
-		return fmt.Errorf("connect to %s, as --nats or CULM_NATS says: %w; without it the engine embeds a server", redacted(e.cfg.NATS), err)
+		return fmt.Errorf("connect to %s, as --nats or CULM_NATS says: %w; without it the engine embeds a server", bus.Redact(e.cfg.NATS), bus.RedactError(err))
 	}
 	e.nc = nc
 	e.onStop(func(context.Context) error { nc.Close(); return nil })
@@ -75,18 +74,9 @@ func (e *engine) connect(ctx context.Context) error {
 	if b, ok := e.barrier.(*bus.RemoteBarrier); ok {
 		e.failed = b.Failed()
 		e.onStop(func(context.Context) error { return b.Close() })
-		e.log.Info("server", "url", nc.ConnectedUrlRedacted(), "sync", "group, by the engine that embeds it")
+		e.log.Info("server", "url", bus.Redact(nc.ConnectedUrl()), "sync", "group, by the engine that embeds it")
 		return nil
 	}
-	e.log.Info("server", "url", nc.ConnectedUrlRedacted(), "sync", "as the server is configured; sync_interval: always survives a power cut")
+	e.log.Info("server", "url", bus.Redact(nc.ConnectedUrl()), "sync", "as the server is configured; sync_interval: always survives a power cut")
 	return nil
-}
-
-// redacted is the URL without its password.
-func redacted(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "the server of --nats"
-	}
-	return u.Redacted()
 }
