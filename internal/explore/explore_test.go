@@ -7,22 +7,22 @@ import (
 )
 
 // That the search finds faults was tried by breaking one guard at a time of the
-// rules; each of these made TestExplore fail with a story of at most 20 lines:
+// rules. Each of these made TestExplore fail, the last because the search did
+// not come to an end, the others with a story:
 //
 //	decideToolStart    without the check of CancelRequested
 //	decideToolStart    of a call that is not open
 //	decideToolStart    without stillAllowed, which stands for plan mode too
 //	decideToolStart    without the check that it was authorized
 //	decideReplay       without the check of CancelRequested, or of a stop
-//	replayBlocked      that looks at neither plan mode nor policy
+//	decideReplay       that does not ask replayBlocked
 //	heldRun            that compares neither run nor fence
 //	decideApproval     that ignores the generation
 //	decideClaim        of a run that is not requested
-//	unknownCalls       that lists nothing
+//	decideFinish       that keeps decisions after a cancel
 //	Lapse              that keeps decisions after a cancel, or after a stop
-//	evolve of replay.started that leaves the call decided
-//	suspension         that never suspends
-//
+//	evolveCall         of replay.started that leaves the call decided
+//	unknownCalls       that lists nothing
 
 // occasions are all that may happen besides ordinary work, one time more each.
 var occasions = map[string]func(*Times){
