@@ -2,7 +2,6 @@ package aggregate
 
 import (
 	"errors"
-	"regexp"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -92,8 +91,6 @@ func decodeAs[T Command](body []byte) (Command, error) {
 	}
 	return *c, nil
 }
-
-var tokenPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Limits of fields; sizes are bytes. What they leave open is bounded by the
 // server's max_payload.

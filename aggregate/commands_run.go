@@ -132,7 +132,7 @@ type RunClaim struct {
 }
 
 func (c RunClaim) check() *Rejection {
-	if !tokenPattern.MatchString(c.Runner) {
+	if !events.ValidToken(c.Runner) {
 		return reject(CodeInvalidCommand, "runner is no token")
 	}
 	return need("run_id", c.RunID)
@@ -149,7 +149,7 @@ type RunRefuse struct {
 }
 
 func (c RunRefuse) check() *Rejection {
-	if !tokenPattern.MatchString(c.Code) {
+	if !events.ValidToken(c.Code) {
 		return reject(CodeInvalidCommand, "code is no token")
 	}
 	return c.RunRef.check()

@@ -31,7 +31,7 @@ func (c SessionCreate) check() *Rejection {
 		return missing("parent of a child")
 	case c.Parent != nil && c.Kind == kindRoot:
 		return reject(CodeInvalidCommand, "a root session has no parent")
-	case c.Parent != nil && !tokenPattern.MatchString(c.Parent.Session):
+	case c.Parent != nil && !events.ValidToken(c.Parent.Session):
 		return reject(CodeInvalidCommand, "parent.session is no session token")
 	case c.Parent != nil:
 		return need("parent.tool_call_id", c.Parent.ToolCallID)
@@ -103,7 +103,7 @@ type NoteAppend struct {
 }
 
 func (c NoteAppend) check() *Rejection {
-	if !tokenPattern.MatchString(c.Kind) {
+	if !events.ValidToken(c.Kind) {
 		return reject(CodeInvalidCommand, "kind is no token")
 	}
 	if c.Data.Kind() != '{' {

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"culm/events"
 )
 
 // Request is one command as it came in, its subject already taken apart.
@@ -104,5 +102,3 @@ type Leases interface {
 
 // Clock gives the time of events; tests replace it.
 type Clock func() time.Time
-
-var _ = events.ErrNotFound

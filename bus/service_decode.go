@@ -21,11 +21,7 @@ const (
 	HeaderTraceparent = "traceparent"            // W3C trace context
 )
 
-const (
-	maxCommandID   = 128 // bytes
-	policyNoun     = "policy."
-	traceparentLen = 55
-)
+const policyNoun = "policy."
 
 // decodeCommand turns a message into a request. The subject is of kind cmd or
 // later; both give the same digest, so that a command sent one way and again
@@ -84,8 +80,8 @@ func decodeHeaders(k kind, h nats.Header, r *aggregate.Request) *aggregate.Error
 		}
 	}
 	if v, found := h[idHeader]; found {
-		if len(v) != 1 || !validCommandID(v[0]) {
-			return refuse(aggregate.CodeInvalidCommand, "%s is not one command id of 1 to %d printable ASCII characters", idHeader, maxCommandID)
+		if len(v) != 1 || !aggregate.ValidCommandID(v[0]) {
+			return refuse(aggregate.CodeInvalidCommand, "%s is not one command id of 1 to %d printable ASCII characters", idHeader, aggregate.MaxCommandID)
 		}
 		r.ID = v[0]
 	}
@@ -97,62 +93,19 @@ func decodeHeaders(k kind, h nats.Header, r *aggregate.Request) *aggregate.Error
 		r.Expected = &seq
 	}
 	if v := h[HeaderTraceparent]; len(v) == 1 {
-		r.Traceparent = cleanTraceparent(v[0])
+		r.Traceparent = aggregate.CleanTraceparent(v[0])
 	}
 	return nil
 }
 
-func validCommandID(id string) bool {
-	if id == "" || len(id) > maxCommandID {
-		return false
-	}
-	for i := range len(id) {
-		if id[i] < ' ' || id[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
-
 // parseSequence reads a header value of digits only.
 func parseSequence(values []string) (uint64, bool) {
-	if len(values) != 1 || values[0] == "" || values[0][0] == '+' {
+	if len(values) != 1 {
 		return 0, false
 	}
 	seq, err := strconv.ParseUint(values[0], 10, 64)
 	return seq, err == nil
 }
-
-// cleanTraceparent returns the trace context as version 00 spells it, or "" for
-// a malformed one: W3C Trace Context says to go on as if it were not there, and
-// to hand a later version on as the one that is understood.
-func cleanTraceparent(v string) string {
-	if len(v) < traceparentLen || v[2] != '-' || v[35] != '-' || v[52] != '-' {
-		return ""
-	}
-	version, trace, parent, flags := v[:2], v[3:35], v[36:52], v[53:traceparentLen]
-	if !lowerHex(version) || !lowerHex(trace) || !lowerHex(parent) || !lowerHex(flags) || version == "ff" || zeros(trace) || zeros(parent) {
-		return ""
-	}
-	switch {
-	case len(v) == traceparentLen && version == "00":
-		return v
-	case version == "00", len(v) > traceparentLen && v[traceparentLen] != '-':
-		return ""
-	}
-	return "00" + v[2:traceparentLen]
-}
-
-func lowerHex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
-
-func zeros(s string) bool { return strings.Trim(s, "0") == "" }
 
 // decodeRead turns a message into a read; an empty body asks for everything.
 func (s Subjects) decodeRead(subject string, body []byte) (session string, q aggregate.ReadQuery, e *aggregate.Error) {

@@ -135,8 +135,8 @@ func TestCleanTraceparent_MalformedIsDropped(t *testing.T) {
 		"00-" + strings.Repeat("0", 32) + goodTrace[35:]:          "",
 		goodTrace[:36] + strings.Repeat("0", 16) + goodTrace[52:]: "",
 	} {
-		if got := cleanTraceparent(in); got != want {
-			t.Errorf("cleanTraceparent(%q) = %q, want %q", in, got, want)
+		if got := aggregate.CleanTraceparent(in); got != want {
+			t.Errorf("CleanTraceparent(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func checkHandedOver(t *testing.T, r aggregate.Request) {
 	if ReservedToken(r.Session) && (r.Session != SettingsSession || !strings.HasPrefix(r.Name, "policy.")) {
 		t.Fatalf("reserved session %+v", r)
 	}
-	if r.ID != "" && !validCommandID(r.ID) || r.Traceparent != "" && r.Traceparent != cleanTraceparent(r.Traceparent) {
+	if r.ID != "" && !aggregate.ValidCommandID(r.ID) || r.Traceparent != "" && r.Traceparent != aggregate.CleanTraceparent(r.Traceparent) {
 		t.Fatalf("headers %+v", r)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"culm/events"
 )
 
 const (
@@ -14,7 +16,6 @@ const (
 	// SettingsSession holds the installation's policy.
 	SettingsSession = "_settings"
 
-	maxToken  = 64  // bytes
 	maxPrefix = 128 // bytes, so that a whole subject stays far below the server's line limit
 )
 
@@ -26,19 +27,7 @@ var (
 )
 
 // ValidToken reports whether s matches [A-Za-z0-9_-]{1,64}.
-func ValidToken(s string) bool {
-	if s == "" || len(s) > maxToken {
-		return false
-	}
-	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
-}
+func ValidToken(s string) bool { return events.ValidToken(s) }
 
 // ReservedToken reports whether s, as actor or session, is the engine's own.
 func ReservedToken(s string) bool { return strings.HasPrefix(s, "_") }

@@ -60,7 +60,7 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) error {
 
 // commandOf reads path and headers, by the rules of the bus.
 func commandOf(r *http.Request, actor string) (aggregate.Request, error) {
-	c := aggregate.Request{Actor: actor, Session: r.PathValue("session"), Name: r.PathValue("name"), Traceparent: traceparent(r.Header.Get(headerTraceparent))}
+	c := aggregate.Request{Actor: actor, Session: r.PathValue("session"), Name: r.PathValue("name"), Traceparent: aggregate.CleanTraceparent(r.Header.Get(headerTraceparent))}
 	noun, verb, dotted := strings.Cut(c.Name, ".")
 	reserved := strings.HasPrefix(c.Session, "_") && (c.Session != settingsSession || noun != "policy")
 	switch {
@@ -85,19 +85,4 @@ func commandOf(r *http.Request, actor string) (aggregate.Request, error) {
 		c.Expected = &n
 	}
 	return c, nil
-}
-
-// traceparent is the trace context if it has the shape of version 00, else "".
-func traceparent(v string) string {
-	const shape = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx"
-	if len(v) != len(shape) {
-		return ""
-	}
-	for i := range len(v) {
-		hex := '0' <= v[i] && v[i] <= '9' || 'a' <= v[i] && v[i] <= 'f'
-		if shape[i] == 'x' && !hex || shape[i] != 'x' && v[i] != shape[i] {
-			return ""
-		}
-	}
-	return v
 }
