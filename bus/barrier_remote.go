@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 
 	"culm/events"
 )
@@ -54,7 +54,7 @@ func bootID() string {
 	if id := strings.TrimSpace(string(b)); err == nil && id != "" {
 		return id
 	}
-	return nuid.Next()
+	return rand.Text()
 }
 
 // remoteWait is how long a remote barrier is asked, and asked again, before
