@@ -28,7 +28,7 @@ const (
 )
 
 const description = `culm projector: views of all sessions in one SQLite database, and queries
-about them over NATS.
+about them over NATS, and the web page ("projector run --help" has its flags).
 
 It prints "ready" on standard output when the views have caught up; the log
 goes to standard error. Any number of projectors may run side by side, each on
