@@ -56,9 +56,6 @@ var commandTypes = map[string]func([]byte) (Command, error){
 	"tool.resolve":    decodeAs[ToolResolve],
 }
 
-// KnownCommand says whether name (noun.verb) is a command of this engine.
-func KnownCommand(name string) bool { _, ok := commandTypes[name]; return ok }
-
 // DecodeCommand reads the body of a command strictly. It refuses
 // unknown_command, invalid_json (not exactly one well-formed object),
 // invalid_command (unknown, missing or wrong fields) and invalid_bounds.

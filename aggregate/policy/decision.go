@@ -158,20 +158,3 @@ func GrantFor(req events.PermissionRequest, decision string, m events.Matcher, e
 		ID: req.Generation, Deny: decision == DenySession, Tool: req.ToolName, Type: req.PermissionType, Matcher: m, ExpiresAt: expiresAt,
 	}
 }
-
-// Refresh is a waiting request as the policy sees it now, under the same
-// generation: a denial leaves only the choices that deny, and where the policy
-// would allow by now a person still chooses, for once.
-func Refresh(req events.PermissionRequest, v Verdict) events.PermissionRequest {
-	req.PolicyRevision, req.RequestedMode, req.EffectiveMode = v.PolicyRevision, v.RequestedMode, v.EffectiveMode
-	req.Risk, req.ReasonCode = v.Risk, v.ReasonCode
-	switch v.Decision {
-	case Ask:
-		req.AllowedDecisions, req.SuggestedMatchers = slices.Clone(v.AllowedDecisions), slices.Clone(v.Matchers)
-	case Deny:
-		req.AllowedDecisions, req.SuggestedMatchers = []string{DenyOnce}, nil
-	default:
-		req.AllowedDecisions, req.SuggestedMatchers = onceOnly(), nil
-	}
-	return req
-}

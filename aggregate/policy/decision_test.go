@@ -187,16 +187,3 @@ func TestRestore_RefusesWhatCannotBeProven(t *testing.T) {
 		t.Errorf("%d approvals", MaxApprovals+1)
 	}
 }
-
-func TestRefresh(t *testing.T) {
-	t.Parallel()
-	p := newPolicy(t, Config{})
-	in := Input{Policy: p, Request: Request{Tool: "Write", Type: WriteFile, Resource: "/work/p/d/a.txt", Workspace: "/work/p", Mutating: true}}
-	for effect, want := range map[string][]string{EffectDeny: {DenyOnce}, EffectAllow: {AllowOnce, DenyOnce}, EffectAlwaysAsk: {AllowOnce, DenyOnce}, "": Decisions()} {
-		in.Policy = p.Evolve(rule("r", effect), 9)
-		got := Refresh(waiting(), Evaluate(in))
-		if !slices.Equal(got.AllowedDecisions, want) || got.Generation != "g1" || got.PolicyRevision != 9 || (len(got.SuggestedMatchers) > 0) != (effect == "") {
-			t.Errorf("%q: %+v", effect, got)
-		}
-	}
-}

@@ -17,11 +17,9 @@ const (
 	MaxModelName = 256 // bytes
 )
 
-var efforts = []string{"minimal", "low", "medium", "high", "xhigh", "max"}
-
-// Efforts lists the reasoning efforts that a configuration may name. What a
+// efforts are the reasoning efforts that a configuration may name. What a
 // session asks for is handed to its provider as it stands.
-func Efforts() []string { return slices.Clone(efforts) }
+var efforts = []string{"minimal", "low", "medium", "high", "xhigh", "max"}
 
 // Fault is one thing that is wrong with a configuration. Path is spelled like
 // the configuration file: "providers[2].models[0]".
