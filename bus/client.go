@@ -143,7 +143,7 @@ func (c *Client) Later(ctx context.Context, session, name string, data any, opts
 // Delta is a piece of what a run streams; nobody stores it.
 type Delta struct {
 	Round      uint32 `json:"round"`
-	Index      uint64 `json:"index"` // counts the pieces of the run, from 0, so that a reader sees a gap
+	Index      uint64 `json:"index"` // counts the pieces of the round, from 0, so that a reader sees a gap
 	Kind       string `json:"kind"`  // text, reasoning, tool_output or progress
 	Text       string `json:"text,omitzero"`
 	ToolCallID string `json:"tool_call_id,omitzero"`
