@@ -94,6 +94,7 @@ func decodeAs[T Command](body []byte) (Command, error) {
 const (
 	maxIDBytes       = 1024 // of a model's tool call id
 	maxCallsPerRound = 256
+	maxRoundTokens   = 1 << 40 // what a round may say it used: sums must not wrap, or a budget would never be spent
 	maxOptions       = 64
 	maxNameBytes     = 256
 )

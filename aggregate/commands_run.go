@@ -219,6 +219,8 @@ func (c RoundFinish) check() *Rejection {
 		return missing("message")
 	case len(c.Message.ToolCalls) > maxCallsPerRound:
 		return reject(CodeInvalidCommand, "%d tool calls in one answer, allowed are %d", len(c.Message.ToolCalls), maxCallsPerRound)
+	case c.Usage != nil && max(c.Usage.Prompt, c.Usage.Completion, c.Usage.Total) > maxRoundTokens:
+		return reject(CodeInvalidCommand, "usage says more than %d tokens for one round", maxRoundTokens)
 	}
 	for i, t := range c.Message.ToolCalls {
 		if t.Name == "" || len(t.Name) > maxNameBytes {

@@ -180,3 +180,20 @@ func fuzzStates(tb testing.TB) []*State {
 	}
 	return out
 }
+
+// The tokens of a session are summed up; a sum that wraps would lift a budget.
+func TestDecodeCommand_UsageIsBounded(t *testing.T) {
+	for _, field := range []string{"prompt", "completion", "total"} {
+		for tokens, want := range map[string]string{"1099511627776": "", "1099511627777": CodeInvalidCommand, "18446744073709551615": CodeInvalidCommand} {
+			body := `{"run_id":"r","fence":3,"round":0,"message":{"content":"c"},"usage":{"` + field + `":` + tokens + `}}`
+			_, r := DecodeCommand("round.finish", []byte(body))
+			got := ""
+			if r != nil {
+				got = r.Code
+			}
+			if got != want {
+				t.Errorf("%s %s: %q, want %q", field, tokens, got, want)
+			}
+		}
+	}
+}
