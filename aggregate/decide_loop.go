@@ -75,6 +75,9 @@ func decideAbandon(s *State, c LoopAbandon) (Decision, *Rejection) {
 	if r != nil {
 		return refuse(r)
 	}
+	if run := s.active(); run != nil && run.Cause == causeContinue {
+		return refuse(reject(CodeOwnershipNotCurrent, "run %s is to continue the loop; run.cancel first", run.ID))
+	}
 	if !s.loopBlocks() && !s.pendingRepeat() {
 		return nothing(nil)
 	}

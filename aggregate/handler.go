@@ -49,9 +49,11 @@ type Handler struct {
 	policies policyFold
 	ctx      context.Context //nolint:containedctx // ends all work of the handler
 	cancel   context.CancelFunc
-	work     sync.WaitGroup
-	closed   sync.RWMutex // held for writing once closing: no new work
-	down     bool
+	// workers are the goroutines that serve actors.
+	workers workers
+	work    sync.WaitGroup
+	closed  sync.RWMutex // held for writing once closing: no new work
+	down    bool
 }
 
 // NewHandler makes a Handler; see Options.
@@ -76,6 +78,7 @@ func NewHandler(opts Options) *Handler {
 	opts.Timeout = orDefault(opts.Timeout, 5*time.Second)
 	h := &Handler{opts: opts, cache: newCache(opts.MaxSessions)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.workers = newWorkers(h.ctx)
 	return h
 }
 
@@ -90,8 +93,8 @@ func orDefault[T comparable](v, otherwise T) T {
 var _ Service = (*Handler)(nil)
 
 // Handle implements Service.
-func (h *Handler) Handle(ctx context.Context, r Request, done func(Reply)) {
-	h.submit(r.Session, func(a *actor) { h.handle(ctx, a, r, done) }, func(reject *Rejection) { done(h.refusal(r, 0, reject)) })
+func (h *Handler) Handle(_ context.Context, r Request, done func(Reply)) {
+	h.submit(r.Session, func(a *actor) { h.handle(a, r, done) }, func(reject *Rejection) { done(h.refusal(r, 0, reject)) })
 }
 
 // Next says what the outside owes the session now; see Step. It returns
@@ -156,8 +159,15 @@ func (h *Handler) submit(session string, job func(*actor), refused func(*Rejecti
 		return
 	}
 	if start {
-		h.work.Go(func() { a.run(h.cache.idle) })
+		h.work.Add(1)
+		h.workers.give(a, h.serve)
 	}
+}
+
+// serve works an actor's queue off.
+func (h *Handler) serve(a *actor) {
+	defer h.work.Done()
+	a.run(h.cache.idle)
 }
 
 // bounded is the context of one job: it ends with the handler's, the caller's

@@ -26,8 +26,8 @@ type transaction struct {
 }
 
 // handle judges one command and answers it once its outcome is durable.
-func (h *Handler) handle(ctx context.Context, a *actor, r Request, done func(Reply)) {
-	ctx, cancel := h.bounded(ctx)
+func (h *Handler) handle(a *actor, r Request, done func(Reply)) {
+	ctx, cancel := h.until()
 	defer cancel()
 	if r.ID == "" {
 		r.ID = h.newID("")

@@ -174,6 +174,10 @@ func (w *wakeUps) owed(ctx context.Context, st aggregate.Step) {
 	}
 }
 
+// surveyEvery is how many sweeps of what is in memory go by until all sessions
+// of the log are looked at again: another engine may have died with theirs.
+const surveyEvery = 60
+
 // sweeps looks for dead runs, and for requested runs that no event announced.
 func (e *engine) sweeps(ctx context.Context, w *wakeUps) error {
 	owed := func(st aggregate.Step) {
@@ -189,12 +193,16 @@ func (e *engine) sweeps(ctx context.Context, w *wakeUps) error {
 	}
 	tick := time.NewTicker(e.cfg.Lease / 3)
 	defer tick.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if err := e.handler.Sweep(ctx, owed); err != nil && ctx.Err() == nil {
+			look := e.handler.Sweep
+			if n%surveyEvery == 0 {
+				look = e.handler.Survey
+			}
+			if err := look(ctx, owed); err != nil && ctx.Err() == nil {
 				e.log.Warn("sweep", "err", err)
 			}
 		}
