@@ -36,14 +36,9 @@ type authorizeResult struct {
 // decideAuthorize asks the policy about a call (docs/rules.md#policy): it is
 // allowed, gets a failed result, or waits for a person.
 func decideAuthorize(s *State, run *Run, c ToolAuthorize, env Env) (Decision, *Rejection) {
-	call, r := s.needCall(c.ToolCallID)
-	switch {
-	case r != nil:
+	call, r := s.gateable(run, c.ToolCallID)
+	if r != nil {
 		return refuse(r)
-	case run.CancelRequested:
-		return refuse(cancelled())
-	case call.Status != CallOpen && !(call.Status == CallStarted && call.Replaying):
-		return refuse(call.notOpen())
 	}
 	once, grants, r := s.restored(call)
 	if r != nil {

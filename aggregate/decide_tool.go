@@ -86,17 +86,28 @@ const (
 	itemUnknown  = "unknown"
 )
 
+// gateable is a call that may meet a gate now: one that has not started, or a
+// replayed one at its second gate, of a run that was not asked to cancel.
+func (s *State) gateable(run *Run, id string) (*Call, *Rejection) {
+	call, r := s.needCall(id)
+	switch {
+	case r != nil:
+		return nil, r
+	case run.CancelRequested:
+		return nil, cancelled()
+	case call.Status != CallOpen && !(call.Status == CallStarted && call.Replaying):
+		return nil, call.notOpen()
+	}
+	return call, nil
+}
+
 // decidePark lets a call wait for a person: a call that has not started, or a
 // replayed one that meets a second gate (docs/rules.md#repark).
 func decidePark(s *State, run *Run, c ToolPark, env Env) (Decision, *Rejection) {
-	call, r := s.needCall(c.ToolCallID)
+	call, r := s.gateable(run, c.ToolCallID)
 	switch {
 	case r != nil:
 		return refuse(r)
-	case run.CancelRequested:
-		return refuse(cancelled())
-	case call.Status != CallOpen && !(call.Status == CallStarted && call.Replaying):
-		return refuse(call.notOpen())
 	case c.Request != nil && !strings.EqualFold(c.Request.ToolName, call.Name):
 		return refuse(reject(CodeReparkInvalid, "request.tool_name %.64q is not the call's %.64q", c.Request.ToolName, call.Name))
 	case call.Status == CallStarted && c.Request == nil:
