@@ -18,8 +18,8 @@ export class Timeline {
     this.watch = new IntersectionObserver((seen) => this.seen(seen), { root: this.scroller, rootMargin: "1200px 0px" });
     this.scroller.addEventListener("keydown", (e) => this.key(e));
     for (const by of ["wheel", "pointerdown", "keydown"]) this.scroller.addEventListener(by, () => { this.going = null; }, { passive: true });
-    this.scroller.addEventListener("scroll", () => this.follow_ = this.atEnd(), { passive: true });
-    this.follow_ = true;
+    this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    this.follow_ = true; this.top = 0;
     this.resized = new ResizeObserver(() => { if (this.follow_ && !this.at) this.toEnd(); });
     this.resized.observe(this.scroller);
     this.resized.observe(this.box);
@@ -29,6 +29,13 @@ export class Timeline {
   close() { this.abort.abort(); this.watch.disconnect(); this.resized.disconnect(); }
 
   atEnd() { const s = this.scroller; return s.scrollHeight - s.scrollTop - s.clientHeight < 60; }
+
+  /** scrolled stops following when somebody scrolls up. Rows that get their height under the window move nothing up. */
+  scrolled() {
+    const up = this.scroller.scrollTop < this.top;
+    this.top = this.scroller.scrollTop;
+    if (this.atEnd()) this.follow_ = true; else if (up) this.follow_ = false;
+  }
 
   /** grow makes room for events up to last; it keeps to the end if it was there. */
   grow(first, last) {
@@ -133,6 +140,7 @@ export class Timeline {
   /** go shows the event at seq and dims what came later; 0 is the end, live. */
   async go(seq) {
     this.at = seq;
+    this.going = null; // an earlier jump pulls nowhere any more
     this.box.classList.toggle("past", seq > 0);
     for (const s of this.stretches) this.mark(s);
     if (!seq) { this.toEnd(); return; }
