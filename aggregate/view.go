@@ -97,6 +97,7 @@ type pendingView struct {
 	Request         *events.PermissionRequest `json:"request,omitzero"`
 	Sequence        uint64                    `json:"sequence"` // of the event since which it waits
 	ParkedAt        *time.Time                `json:"parked_at,omitzero"`
+	ExpiresAt       *time.Time                `json:"expires_at,omitzero"` // absent: it waits for ever
 }
 
 type replayView struct {
@@ -194,6 +195,9 @@ func (c *Call) pendingView() pendingView {
 		v.Kind, v.Question, v.Request, v.Sequence = c.Parked.Kind, c.Parked.Question, c.Parked.Request, c.ParkedSeq
 		at := c.ParkedAt
 		v.ParkedAt = &at
+		if end := c.Parked.ExpiresAt; !end.IsZero() {
+			v.ExpiresAt = &end
+		}
 	}
 	return v
 }

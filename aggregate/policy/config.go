@@ -27,6 +27,9 @@ type Config struct {
 	ProtectedPaths []string
 	// SessionLifetime of remembered decisions, 0 means DefaultSessionLifetime.
 	SessionLifetime time.Duration
+	// QuestionLifetime is how long a call waits for a person before it expires;
+	// 0 means for ever.
+	QuestionLifetime time.Duration
 }
 
 // AskRule names what is always asked about.
@@ -43,6 +46,9 @@ type DangerPattern struct {
 	Pattern        string
 	Why            string // completes "it ..."
 }
+
+// MinQuestionLifetime is the shortest wait that may be configured.
+const MinQuestionLifetime = time.Second
 
 // Bounds of lists, so that one evaluation stays cheap.
 const (
@@ -61,6 +67,9 @@ func (c Config) Validate() error {
 	}
 	if c.SessionLifetime < 0 {
 		return &FieldError{"session_lifetime", "is negative"}
+	}
+	if c.QuestionLifetime < 0 || c.QuestionLifetime > 0 && c.QuestionLifetime < MinQuestionLifetime {
+		return &FieldError{"question_lifetime", fmt.Sprintf("is %s, allowed are %s and more, or 0s for no end", c.QuestionLifetime, MinQuestionLifetime)}
 	}
 	if len(c.AlwaysAsk) > MaxRules || len(c.HardDangerous) > MaxRules || len(c.ProtectedPaths) > MaxRules {
 		return &FieldError{"always_ask, hard_dangerous and protected_paths", fmt.Sprintf("hold at most %d entries each", MaxRules)}

@@ -23,8 +23,8 @@ func (r Rules) Digest() string {
 }
 
 // The canonical spelling has names of its own, so that renaming a field in the
-// program leaves the digests of stored events true. Adding a field changes
-// them; version says so.
+// program leaves the digests of stored events true. A field that is added
+// changes them, and version says so, unless it is left out at its default.
 type canonicalRules struct {
 	Version     int                  `json:"culm_rules"`
 	Providers   []canonicalProvider  `json:"providers"`
@@ -54,6 +54,8 @@ type canonicalPermissions struct {
 	HardDangerous   []canonicalDanger `json:"hard_dangerous"`
 	ProtectedPaths  []string          `json:"protected_paths"`
 	SessionLifetime string            `json:"session_lifetime"`
+	// Left out where items wait for ever, so that digests from before this field stay true.
+	QuestionLifetime string `json:"question_lifetime,omitempty"`
 }
 
 type canonicalAsk struct {
@@ -94,6 +96,9 @@ func canonicalPolicy(p policy.Config) canonicalPermissions {
 	c := canonicalPermissions{
 		Mode: cmp.Or(p.Mode, policy.ModeDefault), RiskThreshold: cmp.Or(p.RiskThreshold, policy.RiskLow), ChecksOff: p.ChecksOff,
 		ProtectedPaths: p.ProtectedPaths, SessionLifetime: cmp.Or(p.SessionLifetime, policy.DefaultSessionLifetime).Round(time.Nanosecond).String(),
+	}
+	if p.QuestionLifetime > 0 {
+		c.QuestionLifetime = p.QuestionLifetime.String()
 	}
 	if c.Mode == policy.ModeBypass {
 		c.Mode = policy.ModeBypassPermissions

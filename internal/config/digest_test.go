@@ -21,7 +21,7 @@ func TestDigest_DependsOnMeaningNotOnSpelling(t *testing.T) {
 	for name, text := range map[string]string{
 		"order of providers": "providers:\n  - {id: b, type: gemini, enabled: false}\n  - {id: a, type: openai}\n",
 		"order of keys":      "providers: [{type: openai, id: a}, {enabled: false, type: gemini, id: 'b'}] # one line\n",
-		"defaults spelled":   "providers: [{id: a, type: openai, enabled: true, default: false, models: [], pace: 0s}, {id: b, type: gemini, enabled: false}]\npermissions: {mode: default, risk_threshold: low, checks_off: false, session_lifetime: 30m, always_ask: []}\n",
+		"defaults spelled":   "providers: [{id: a, type: openai, enabled: true, default: false, models: [], pace: 0s}, {id: b, type: gemini, enabled: false}]\npermissions: {mode: default, risk_threshold: low, checks_off: false, session_lifetime: 30m, question_lifetime: 0s, always_ask: []}\n",
 		"settings":           "lease: 40s\nhttp: off\nproviders: [{id: a, type: openai}, {id: b, type: gemini, enabled: false}]\n",
 	} {
 		if got := mustParse(t, text).Digest(); got != want {

@@ -186,6 +186,9 @@ func TestParse_EveryErrorNamesLineAndKey(t *testing.T) {
 		{"danger is no pattern", "permissions:\n  hard_dangerous:\n    - ok\n    - '('\n", []string{"4 permissions.hard_dangerous[1].pattern: "}},
 		{"danger twice", "permissions:\n  hard_dangerous:\n    - {id: d, pattern: x}\n    - {id: d, pattern: y}\n", []string{"4 permissions.hard_dangerous[1].id: "}},
 		{"protected path", "permissions:\n  protected_paths: [relative]\n", []string{"2 permissions.protected_paths[0]: "}},
+		{"question lifetime", "permissions:\n  mode: auto\n  question_lifetime: 500ms\n", []string{"3 permissions.question_lifetime: is 500ms, allowed are"}},
+		{"question lifetime, negative", "permissions:\n  question_lifetime: -1s\n", []string{"2 permissions.question_lifetime: is -1s, allowed are"}},
+		{"question lifetime, no duration", "permissions:\n  question_lifetime: never\n", []string{"2 permissions.question_lifetime: no duration"}},
 		{"lifetime", "permissions:\n  session_lifetime: 0s\n", []string{"2 permissions.session_lifetime: is 0s, allowed are"}},
 
 		{"gold field", "gold:\n  enabeld: true\n", []string{"2 gold.enabeld: not known here"}},

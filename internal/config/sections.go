@@ -60,8 +60,9 @@ func (r *reader) role(into **events.Model) func(string, ast.Node) {
 func (r *reader) permissions(path string, n ast.Node, c *policy.Config) {
 	r.mapping(path, n, fields{
 		"mode": r.text(&c.Mode, maxText), "risk_threshold": r.text(&c.RiskThreshold, maxText), "checks_off": r.flag(&c.ChecksOff),
-		"session_lifetime": r.duration(&c.SessionLifetime, time.Second, 365*24*time.Hour),
-		"protected_paths":  r.texts(&c.ProtectedPaths, policy.MaxRules, policy.MaxPattern),
+		"session_lifetime":  r.duration(&c.SessionLifetime, time.Second, 365*24*time.Hour),
+		"question_lifetime": r.duration(&c.QuestionLifetime, 0, 365*24*time.Hour),
+		"protected_paths":   r.texts(&c.ProtectedPaths, policy.MaxRules, policy.MaxPattern),
 		"always_ask": func(path string, n ast.Node) {
 			r.list(path, n, policy.MaxRules, func(at string, n ast.Node) { c.AlwaysAsk = append(c.AlwaysAsk, r.askRule(at, n)) })
 		},

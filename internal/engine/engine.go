@@ -148,6 +148,7 @@ func (e *engine) snapshot() (aggregate.Config, error) {
 	}
 	return aggregate.Config{
 		LeaseMS: e.cfg.Lease.Milliseconds(), Digest: e.cfg.Rules.Digest(), Policy: p, Routing: e.cfg.Rules.Routing(),
+		QuestionTTL: permissions.QuestionLifetime,
 	}, nil
 }
 
