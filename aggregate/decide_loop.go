@@ -9,7 +9,7 @@ func decideStop(s *State, c LoopStop) (Decision, *Rejection) {
 	if run := s.Run; run != nil && run.Status == runRequested && run.LoopRequest != nil {
 		switch {
 		case c.Generation == "":
-			return appendEvent(events.LoopStopRequested{RunID: run.ID})
+			return appendEvent(events.LoopStopRequested{RunID: run.ID, Voided: s.voidCalls("the loop was stopped", isStatus(CallDecided))})
 		case l == nil || c.Generation != l.Generation:
 			return refuse(generationChanged("the loop has not started and has no generation yet"))
 		}

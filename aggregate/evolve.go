@@ -131,6 +131,7 @@ func evolveStarted(s *State, e *events.Event, d events.RunStarted) {
 func evolveStop(s *State, d events.LoopStopRequested) {
 	if d.Loop == nil {
 		s.Run, s.StoppedRun = nil, d.RunID
+		s.void(d.Voided)
 		return
 	}
 	s.loop(d.Loop)

@@ -34,6 +34,8 @@ func (t *Transcript) Evolve(e *events.Event) {
 		t.voided(e, d.Voided)
 	case events.SessionClosed:
 		t.voided(e, d.Voided)
+	case events.LoopStopRequested:
+		t.voided(e, d.Voided)
 	case events.RoundStarted:
 		t.repeat(e, d.Repeat)
 	case events.RoundFinished:

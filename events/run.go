@@ -107,6 +107,9 @@ type RoundFailed struct {
 type LoopStopRequested struct {
 	RunID string `json:"run_id,omitzero"`
 	Loop  *Loop  `json:"loop,omitzero"`
+	// Voided lists the approved calls that the requested run would have
+	// replayed: they do not run.
+	Voided []VoidedCall `json:"voided,omitzero"`
 }
 
 // LoopStopped: the stop won at a boundary.

@@ -115,6 +115,7 @@ func (l *live) applyLoop(e *events.Event) error {
 	switch d := e.Data.(type) {
 	case events.LoopStopRequested:
 		if d.Loop == nil {
+			l.voidCalls(e, d.Voided)
 			l.endRun(e, runStopped, "stop_requested", nil)
 			return nil
 		}

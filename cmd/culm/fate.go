@@ -77,6 +77,8 @@ func (a *app) fate(e *events.Event, meant func(events.CallRef) bool) string {
 		return voided(d.Voided, meant, "the run ended without it ("+show.Clean(d.Outcome)+"), "+since)
 	case events.RunInterrupted:
 		return voided(d.Voided, meant, "the loop was stopped and its runner is gone, "+since)
+	case events.LoopStopRequested:
+		return voided(d.Voided, meant, who+" stopped the loop that would have run it, "+since)
 	case events.RunRequested:
 		return voided(d.Voided, meant, who+" asked for another run instead, "+since)
 	case events.SessionClosed:

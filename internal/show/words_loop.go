@@ -18,7 +18,7 @@ func (p *Printer) loopWords(e *events.Event) (tone, string) {
 	switch d := e.Data.(type) {
 	case events.LoopStopRequested:
 		if d.Loop == nil {
-			return plain, "stop requested before the loop began: its run will not start"
+			return plain, "stop requested before the loop began: its run will not start" + leftOver(d.Voided, nil)
 		}
 		return plain, "stop requested: the round that is under way may end, none after it starts"
 	case events.LoopStopped:
