@@ -70,6 +70,9 @@ func DecodeCommand(name string, body []byte) (Command, *Rejection) {
 		if errors.As(err, &syntax) || errors.Is(err, events.ErrTooDeep) {
 			return nil, reject(CodeInvalidJSON, "the body is not one well-formed JSON object: %v", err)
 		}
+		if wrong, ok := errors.AsType[*events.JSONError](err); ok {
+			return nil, reject(CodeInvalidCommand, "%s", wrong.In(name))
+		}
 		return nil, reject(CodeInvalidCommand, "%s: %v", name, err)
 	}
 	if r := c.check(); r != nil {

@@ -71,7 +71,8 @@ func TestDecodeCommand_Whole(t *testing.T) {
 		if body == "{}" {
 			extra = `{"surplus":1}`
 		}
-		if _, r := DecodeCommand(name, []byte(extra)); r == nil || r.Code != CodeInvalidCommand {
+		want := `unknown field "surplus" in ` + name
+		if _, r := DecodeCommand(name, []byte(extra)); r == nil || r.Code != CodeInvalidCommand || r.Message != want {
 			t.Errorf("%s with a surplus field: %v", name, r)
 		}
 		if _, r := DecodeCommand(name, []byte(body+"{}")); r == nil || r.Code != CodeInvalidJSON {
@@ -194,6 +195,23 @@ func TestDecodeCommand_UsageIsBounded(t *testing.T) {
 			if got != want {
 				t.Errorf("%s %s: %q, want %q", field, tokens, got, want)
 			}
+		}
+	}
+}
+
+// TestDecodeCommand_SaysWhatIsWrong: a refusal names the field, what it is and
+// what it must be, and nothing of Go.
+func TestDecodeCommand_SaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, body, code, want string }{
+		{"run.request", `{"loop":{"y":3}}`, CodeInvalidCommand, `unknown field "y" in "/loop" of run.request`},
+		{"run.request", `{"loop":{"max_iterations":"3"}}`, CodeInvalidCommand, `run.request: "/loop/max_iterations" is a string, must be a whole number from 0 to 4294967295`},
+		{"message.submit", `[]`, CodeInvalidCommand, `message.submit: it is a list, must be an object`},
+		{"message.submit", `null`, CodeInvalidCommand, `message.submit: the body is no JSON object`},
+		{"message.submit", `{"content":"a"`, CodeInvalidJSON, `the body is not one well-formed JSON object: unexpected end after offset 14`},
+	} {
+		if _, r := DecodeCommand(c.name, []byte(c.body)); r == nil || r.Code != c.code || r.Message != c.want {
+			t.Errorf("%s %s:\n got %v\nwant %s", c.name, c.body, r, c.want)
 		}
 	}
 }

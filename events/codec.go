@@ -98,7 +98,7 @@ func (d *Definition) decode(version int, raw jsontext.Value) (Data, error) {
 		}
 	}
 	p := reflect.New(d.goType)
-	if err := json.Unmarshal(raw, p.Interface(), strictOptions); err != nil {
+	if err := decodeJSON(raw, p.Interface()); err != nil {
 		return nil, err
 	}
 	return p.Elem().Interface().(Data), nil

@@ -18,14 +18,15 @@ var strictOptions = json.JoinOptions(json.RejectUnknownMembers(true))
 
 // UnmarshalStrict decodes exactly one JSON value of valid UTF-8 into v. It
 // refuses duplicate keys, unknown members, keys that differ in case, trailing
-// data, lone surrogates and nesting over MaxDepth. A null leaves the zero value.
+// data, lone surrogates and nesting over MaxDepth; the error is a *JSONError or
+// wraps ErrTooDeep. A null leaves the zero value.
 func UnmarshalStrict(b []byte, v any) error { return unmarshalStrict(b, v, MaxDepth) }
 
 func unmarshalStrict(b []byte, v any, maxDepth int) error {
 	if err := checkDepth(b, maxDepth); err != nil {
 		return err
 	}
-	return json.Unmarshal(b, v, strictOptions)
+	return decodeJSON(b, v)
 }
 
 // checkDepth says nothing about whether the bytes are JSON.
