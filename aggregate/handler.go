@@ -215,6 +215,8 @@ func asRejection(err error) *Rejection {
 		return reject(CodePayloadTooLarge, "%v", err)
 	case errors.Is(err, events.ErrNotFound):
 		return reject(CodeSessionNotFound, "there is no such session; session.create makes one")
+	case errors.Is(err, events.ErrBirthChanged):
+		return reject(CodeBirthChanged, "the session was deleted meanwhile, and created again")
 	case errors.Is(err, ErrMalformedState):
 		return reject(CodeMalformedState, "%v; culm audit says more", err)
 	}

@@ -16,12 +16,7 @@ const engineActor = "_engine"
 // the state is as it was; see events.Log.Append for the errors.
 func (t *transaction) append(ctx context.Context, d events.Data, r Request, env Env) (*events.Event, error) {
 	s := t.a.state
-	e := events.Event{
-		ID: t.h.newID(s.Head.ID), Type: d.EventType(), Session: t.a.session, Time: env.Now, Seq: s.Head.Seq + 1, Birth: env.Birth,
-		Actor: r.Actor, Command: r.ID, CommandDigest: r.Digest, Run: runOf(s, d), Prevhash: s.Head.Hash,
-		Traceparent: r.Traceparent, Data: d,
-	}
-	stored, err := events.Encode(e)
+	e, stored, err := t.encode(s, d, r, env)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +32,17 @@ func (t *transaction) append(ctx context.Context, d events.Data, r Request, env 
 		t.h.opts.Logger.Error("accepted command broke an invariant", "session", t.a.session, "seq", e.Seq, "err", err)
 	}
 	return &e, nil
+}
+
+// encode spells the event that d becomes after the head of s.
+func (t *transaction) encode(s *State, d events.Data, r Request, env Env) (events.Event, []byte, error) {
+	e := events.Event{
+		ID: t.h.newID(s.Head.ID), Type: d.EventType(), Session: t.a.session, Time: env.Now, Seq: s.Head.Seq + 1, Birth: env.Birth,
+		Actor: r.Actor, Command: r.ID, CommandDigest: r.Digest, Run: runOf(s, d), Prevhash: s.Head.Hash,
+		Traceparent: r.Traceparent, Data: d,
+	}
+	stored, err := events.Encode(e)
+	return e, stored, err
 }
 
 // warn tells the operator when the brakes are taken off.
@@ -90,7 +96,13 @@ func (t *transaction) create(ctx context.Context) (Reply, bool) {
 	case d.Event == nil:
 		return t.accepted(nil, d.Result), false
 	}
-	if _, err := spell(d.Event); err != nil {
+	// What cannot be stored must not leave an empty log behind. (An id that was
+	// deleted before goes on at a longer sequence; the append then checks again.)
+	_, stored, err := t.encode(&State{}, d.Event, t.r, env)
+	if err == nil {
+		err = h.opts.Log.Fits(t.a.session, 0, d.Event.EventType(), stored)
+	}
+	if err != nil {
 		return t.refused(asRejection(err)), false
 	}
 	expected, err := h.opts.Log.Create(ctx, t.a.session)
@@ -105,8 +117,6 @@ func (t *transaction) create(ctx context.Context) (Reply, bool) {
 	}
 	return t.outcome(t.a.state, e), false
 }
-
-func spell(d events.Data) ([]byte, error) { return marshal(d) }
 
 // delete carries session.delete out: the log goes, nothing is appended.
 func (t *transaction) delete(ctx context.Context) Reply {
@@ -125,7 +135,7 @@ func (t *transaction) delete(ctx context.Context) Reply {
 		return t.refused(reject(CodeWrongExpectedSequence, "the session is at %d", t.a.sequence()).with("actual", t.a.sequence()))
 	}
 	reply := t.accepted(nil, nil)
-	if err := t.h.opts.Log.Delete(ctx, t.a.session); err != nil {
+	if err := t.h.opts.Log.Delete(ctx, t.a.session, birth); err != nil {
 		t.a.forget()
 		return t.refused(asRejection(err))
 	}

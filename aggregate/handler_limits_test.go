@@ -19,10 +19,58 @@ func TestHandler_TooLarge(t *testing.T) {
 	e.must("s", "session.create", nil)
 	b.log.SetMaxPayload(2000)
 	e.refused(CodePayloadTooLarge, "s", "message.submit", obj{"content": strings.Repeat("x", 2000)})
-	e.refused(CodePayloadTooLarge, "t", "session.create", obj{"title": strings.Repeat("x", 2000)})
+	made := false
+	b.opts.Log = createWatch{b.log, &made}
+	watched := b.engine()
+	watched.refused(CodePayloadTooLarge, "t", "session.create", obj{"title": strings.Repeat("x", 2000)})
+	if made {
+		t.Error("a log was made for a session that cannot begin")
+	}
 	e.must("s", "message.submit", obj{"content": "short"})
 	e.refused(CodeSessionNotFound, "t", "message.submit", obj{"content": "m"})
 	e.must("t", "session.create", nil)
+}
+
+// createWatch notes that a log is made.
+type createWatch struct {
+	events.Log
+	made *bool
+}
+
+// Create implements events.Log.
+func (w createWatch) Create(ctx context.Context, session string) (uint64, error) {
+	*w.made = true
+	return w.Log.Create(ctx, session)
+}
+
+// TestHandler_DeletesTheLifeItJudged: the session is deleted and born again by
+// another engine after this one has compared births; the new life stays.
+func TestHandler_DeletesTheLifeItJudged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := b.engine()
+	other.must("s", "session.create", nil)
+	first := b.fold("s").Head.Birth
+	b.opts.Log = deletedFirst{b.log, func() {
+		other.must("s", "session.delete", obj{"birth": first})
+		other.must("s", "session.create", nil)
+	}}
+	b.engine().refused(CodeBirthChanged, "s", "session.delete", obj{"birth": first})
+	if now := b.fold("s").Head.Birth; now == "" || now == first {
+		t.Errorf("the session's birth is %q, the former was %q", now, first)
+	}
+}
+
+// deletedFirst lets others go first where a log is deleted.
+type deletedFirst struct {
+	events.Log
+	first func()
+}
+
+// Delete implements events.Log.
+func (o deletedFirst) Delete(ctx context.Context, session, birth string) error {
+	o.first()
+	return o.Log.Delete(ctx, session, birth)
 }
 
 // TestHandler_NoHeadroom: a session is refused before anything is made of it.

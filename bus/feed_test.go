@@ -138,7 +138,7 @@ func TestFeed_a_session_made_again_goes_on_above(t *testing.T) {
 	fillLog(t, l, "a", 3)
 	w := follow(t, NewFeed(s.Connect(t), l, FeedOptions{}), events.FollowOptions{All: true})
 	w.want(t, "a", 1, 3)
-	if err := l.Delete(t.Context(), "a"); err != nil {
+	if err := l.Delete(t.Context(), "a", ""); err != nil {
 		t.Fatal(err)
 	}
 	fillLog(t, l, "a", 6)

@@ -91,7 +91,7 @@ func NewJetStreamLog(ctx context.Context, nc *nats.Conn, opts LogOptions) (*JetS
 		return l, nil
 	}
 	_, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: tombstoneBucket, Description: "last sequences of deleted sessions",
+		Bucket: tombstoneBucket, Description: "births and last sequences of deleted sessions",
 		History: 1, Storage: jetstream.FileStorage, Replicas: opts.Replicas,
 	})
 	if err != nil {
@@ -115,24 +115,32 @@ func (l *JetStreamLog) Append(ctx context.Context, session string, expected uint
 	if l.opts.ReadOnly {
 		return appendError(session, expected, errReadOnly)
 	}
-	a := attempt{session: session, stream: streamPrefix + session, expected: expected, payload: payload}
-	a.msg = nats.Msg{
-		Subject: l.opts.Subjects.Log(session, eventType),
-		Header: nats.Header{
-			headerContentType: contentTypeValue,
-			headerExpectedSeq: {strconv.FormatUint(expected, 10)},
-			headerExpectedStr: {a.stream},
-		},
-		Data: payload,
-	}
-	if size, most := msgSize(&a.msg), l.nc.MaxPayload(); most > 0 && size > most {
-		return appendError(session, expected, fmt.Errorf("%w: %d bytes with headers, the server takes %d", events.ErrTooLarge, size, most))
+	a := l.newAttempt(session, expected, eventType, payload)
+	if err := l.fits(&a); err != nil {
+		return appendError(session, expected, err)
 	}
 	err := l.publish(ctx, &a)
 	if err == nil {
 		return nil
 	}
 	return l.resolve(ctx, &a, err)
+}
+
+// Fits implements events.Log, by the limit that the server named when the
+// connection was made.
+func (l *JetStreamLog) Fits(session string, expected uint64, eventType string, payload []byte) error {
+	a := l.newAttempt(session, expected, eventType, payload)
+	if err := l.fits(&a); err != nil {
+		return appendError(session, expected, err)
+	}
+	return nil
+}
+
+func (l *JetStreamLog) fits(a *attempt) error {
+	if size, most := msgSize(&a.msg), l.nc.MaxPayload(); most > 0 && size > most {
+		return fmt.Errorf("%w: %d bytes with headers, the server takes %d", events.ErrTooLarge, size, most)
+	}
+	return nil
 }
 
 var contentTypeValue = []string{events.ContentType}
@@ -145,6 +153,20 @@ type attempt struct {
 	expected        uint64
 	payload         []byte
 	msg             nats.Msg
+}
+
+func (l *JetStreamLog) newAttempt(session string, expected uint64, eventType string, payload []byte) attempt {
+	a := attempt{session: session, stream: streamPrefix + session, expected: expected, payload: payload}
+	a.msg = nats.Msg{
+		Subject: l.opts.Subjects.Log(session, eventType),
+		Header: nats.Header{
+			headerContentType: contentTypeValue,
+			headerExpectedSeq: {strconv.FormatUint(expected, 10)},
+			headerExpectedStr: {a.stream},
+		},
+		Data: payload,
+	}
+	return a
 }
 
 // publish sends the append once; nil is the server's acknowledgement.

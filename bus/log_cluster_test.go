@@ -53,7 +53,7 @@ func TestJetStreamLog_replicated(t *testing.T) {
 
 	raceWhileLeaderGoes(t, c, []*JetStreamLog{l, newLog(), newLog()})
 
-	if err := l.Delete(t.Context(), "s"); err != nil {
+	if err := l.Delete(t.Context(), "s", ""); err != nil {
 		t.Fatal(err)
 	}
 	if expected, err := l.Create(t.Context(), "s"); err != nil || expected < 6 {

@@ -225,63 +225,6 @@ func TestAppend_payload_limit(t *testing.T) {
 	}
 }
 
-// The steps at which a deletion may be interrupted, and who completes it.
-func TestDelete_interrupted(t *testing.T) {
-	t.Parallel()
-	crash := errors.New("crash")
-	for _, step := range []string{"sealed", "buried"} {
-		for name, complete := range map[string]func(t *testing.T, l *JetStreamLog, session string){
-			"delete": func(t *testing.T, l *JetStreamLog, session string) {
-				if err := l.Delete(t.Context(), session); err != nil {
-					t.Error(err)
-				}
-			},
-			"create": func(*testing.T, *JetStreamLog, string) {},
-			"sessions": func(t *testing.T, l *JetStreamLog, session string) {
-				infos, err := l.Sessions(t.Context())
-				if err != nil {
-					t.Error(err)
-				}
-				for _, info := range infos {
-					if info.Session == session {
-						t.Errorf("listed although half deleted")
-					}
-				}
-			},
-		} {
-			t.Run(step+" then "+name, func(t *testing.T) {
-				t.Parallel()
-				session := step + "-" + name
-				// Listing sessions completes every deletion of the server.
-				l := newTestLog(t, natstest.Start(t, nil), LogOptions{})
-				fillLog(t, l, session, 3)
-				l.step = func(at string) error {
-					if at == step {
-						return crash
-					}
-					return nil
-				}
-				if err := l.Delete(t.Context(), session); !errors.Is(err, crash) {
-					t.Fatalf("Delete: %v", err)
-				}
-				l.step = nil
-				if err := l.Append(t.Context(), session, 3, noted, []byte("{}")); !errors.Is(err, events.ErrNotFound) {
-					t.Errorf("append while being deleted: %v, want ErrNotFound", err)
-				}
-				// What was stored before counts as stored.
-				if err := l.Append(t.Context(), session, 2, noted, logtest.Payload(session, 3)); err != nil {
-					t.Errorf("the last append again: %v", err)
-				}
-				complete(t, l, session)
-				if expected, err := l.Create(t.Context(), session); err != nil || expected != 4 {
-					t.Errorf("Create = %d, %v; want 4", expected, err)
-				}
-				fillLog(t, l, session, 6)
-			})
-		}
-	}
-}
-
 // A deletion between Create's look at the tombstone and the making of the
 // stream must not let the numbers begin anew.
 func TestCreate_races_with_a_deletion(t *testing.T) {
@@ -292,7 +235,7 @@ func TestCreate_races_with_a_deletion(t *testing.T) {
 	fillLog(t, other, "s", 3)
 	f.fault = times(1, func(m *nats.Msg) bool { return strings.HasPrefix(m.Subject, "$JS.API.STREAM.CREATE.") },
 		func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-			if err := other.Delete(ctx, "s"); err != nil {
+			if err := other.Delete(ctx, "s", ""); err != nil {
 				return nil, err
 			}
 			return l.nc.RequestMsgWithContext(ctx, m)
@@ -301,31 +244,6 @@ func TestCreate_races_with_a_deletion(t *testing.T) {
 	l.api.wait = 5 * time.Second
 	if expected, err := l.Create(t.Context(), "s"); err != nil || expected != 4 {
 		t.Errorf("Create = %d, %v; want 4", expected, err)
-	}
-}
-
-func TestDelete_waits_for_the_tombstone_to_be_durable(t *testing.T) {
-	t.Parallel()
-	disk := newFakeDisk()
-	b := NewSyncBarrier(disk.sync)
-	s := natstest.Start(t, nil)
-	l := newTestLog(t, s, LogOptions{Barrier: b})
-	fillLog(t, l, "s", 2)
-	ended := make(chan error, 1)
-	go func() { ended <- l.Delete(t.Context(), "s") }()
-	<-disk.begins
-	if grave, err := l.tombstone(t.Context(), "s"); err != nil || grave.last != 2 {
-		t.Errorf("tombstone %v, %v", grave, err)
-	}
-	if last, err := l.Last(t.Context(), "s"); err != nil || last != 2 {
-		t.Errorf("the stream went before its tombstone was durable: %d, %v", last, err)
-	}
-	disk.ends <- nil
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if err := b.Close(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -341,7 +259,7 @@ func TestReadOnlyLog(t *testing.T) {
 	if err := ro.Append(t.Context(), "s", 2, noted, []byte("{}")); err == nil {
 		t.Error("Append succeeded")
 	}
-	if err := ro.Delete(t.Context(), "s"); err == nil {
+	if err := ro.Delete(t.Context(), "s", ""); err == nil {
 		t.Error("Delete succeeded")
 	}
 	if last, err := ro.Last(t.Context(), "s"); err != nil || last != 2 {
@@ -370,7 +288,7 @@ func TestSessions_pages(t *testing.T) {
 		}
 		if pages++; pages == 2 {
 			for _, i := range []int{3, 5} {
-				if err := newTestLog(t, s, LogOptions{}).Delete(ctx, sessionNumber(i)); err != nil {
+				if err := newTestLog(t, s, LogOptions{}).Delete(ctx, sessionNumber(i), ""); err != nil {
 					t.Error(err)
 				}
 			}

@@ -185,13 +185,13 @@ func (l *JetStreamLog) drop(session string, c jetstream.Consumer) {
 // deleted now, and not listed.
 func (l *JetStreamLog) Sessions(ctx context.Context) ([]events.Info, error) {
 	var infos []events.Info
-	var sealed []string
+	var sealed []listed
 	err := l.list(ctx, func(s listed) {
 		session, ok := strings.CutPrefix(s.Config.Name, streamPrefix)
 		switch {
 		case !ok || !ValidToken(session):
 		case s.Config.Sealed:
-			sealed = append(sealed, session)
+			sealed = append(sealed, s)
 		case s.State.Messages > 0:
 			infos = append(infos, events.Info{Session: session, FirstSeq: s.State.FirstSeq, LastSeq: s.State.LastSeq})
 		}
@@ -199,11 +199,12 @@ func (l *JetStreamLog) Sessions(ctx context.Context) ([]events.Info, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", sessionError(err))
 	}
-	for _, session := range sealed {
+	for _, s := range sealed {
 		if l.opts.ReadOnly {
 			continue
 		}
-		if err := l.Delete(ctx, session); err != nil {
+		session := strings.TrimPrefix(s.Config.Name, streamPrefix)
+		if err := l.remove(ctx, session, s.Created); err != nil && errCode(err) != codeStreamNotFound {
 			l.opts.Logger.Warn("deletion not completed", "session", session, "err", err)
 		}
 	}
@@ -213,8 +214,9 @@ func (l *JetStreamLog) Sessions(ctx context.Context) ([]events.Info, error) {
 
 // listed is one stream of a list.
 type listed struct {
-	Config streamConfig `json:"config"`
-	State  streamState  `json:"state"`
+	Config  streamConfig `json:"config"`
+	Created time.Time    `json:"created"`
+	State   streamState  `json:"state"`
 }
 
 // list visits all streams under the prefix once, sorted by name. The server

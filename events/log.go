@@ -15,6 +15,8 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 	// ErrTooLarge: the event with its headers exceeds what the server takes.
 	ErrTooLarge = errors.New("payload_too_large")
+	// ErrBirthChanged: the session's log is that of another life.
+	ErrBirthChanged = errors.New("birth_changed")
 )
 
 // WrongSequenceError: the log did not end where the writer thought; nothing
@@ -65,10 +67,15 @@ type Log interface {
 	Read(ctx context.Context, session string, after, through uint64) iter.Seq2[Record, error]
 	// Sessions lists all sessions that hold an event, sorted by name.
 	Sessions(ctx context.Context) ([]Info, error)
+	// Fits returns ErrTooLarge for an event that Append would refuse so, without
+	// asking the server.
+	Fits(session string, expected uint64, eventType string, payload []byte) error
 	// Delete removes the session's log; what is left is its last sequence, for
-	// Create. It first closes the log to writers, so that no append can be lost
-	// in between; interrupted, it may be called again.
-	Delete(ctx context.Context, session string) error
+	// Create, and its birth. It first closes the log to writers, so that no
+	// append can be lost in between; interrupted, it may be called again. A log
+	// whose first event has another birth stays: ErrBirthChanged. The empty
+	// birth stands for whatever log is there.
+	Delete(ctx context.Context, session, birth string) error
 }
 
 // Barrier makes appends durable. A ticket stands for everything that was

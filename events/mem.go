@@ -201,8 +201,8 @@ func (m *Mem) append(session string, expected uint64, eventType string, payload 
 	switch {
 	case l == nil || l.deleted:
 		return ErrNotFound
-	case m.maxPayload > 0 && len(payload) > m.maxPayload:
-		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(payload), m.maxPayload)
+	case m.tooLarge(payload) != nil:
+		return m.tooLarge(payload)
 	case l.holds(expected+1, payload):
 		return nil // the acknowledgement of this very append was lost
 	case l.last() != expected:
@@ -214,6 +214,20 @@ func (m *Mem) append(session string, expected uint64, eventType string, payload 
 	close(m.grown)
 	m.grown = make(chan struct{})
 	return nil
+}
+
+func (m *Mem) tooLarge(payload []byte) error {
+	if m.maxPayload > 0 && len(payload) > m.maxPayload {
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(payload), m.maxPayload)
+	}
+	return nil
+}
+
+// Fits implements Log.
+func (m *Mem) Fits(_ string, _ uint64, _ string, payload []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tooLarge(payload)
 }
 
 // Last implements Log.
@@ -270,16 +284,30 @@ func (m *Mem) Sessions(ctx context.Context) ([]Info, error) {
 }
 
 // Delete implements Log. Of a session that is not there it deletes nothing.
-func (m *Mem) Delete(ctx context.Context, session string) error {
+func (m *Mem) Delete(ctx context.Context, session, birth string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.check(ctx); err != nil {
 		return fmt.Errorf("delete %s: %w", session, err)
 	}
-	if l := m.logs[session]; l != nil && !l.deleted {
-		*l = memLog{deleted: true, base: l.last() + 1}
+	l := m.logs[session]
+	if l == nil || l.deleted {
+		return nil
 	}
+	if birth != "" && l.birth() != birth {
+		return fmt.Errorf("delete %s: %w", session, ErrBirthChanged)
+	}
+	*l = memLog{deleted: true, base: l.last() + 1}
 	return nil
+}
+
+// birth is that of the first event, "" if it cannot be read.
+func (l *memLog) birth() string {
+	if len(l.records) == 0 {
+		return ""
+	}
+	e, _ := Decode(l.records[0].Payload)
+	return e.Birth
 }
 
 // find returns a log that holds an event.

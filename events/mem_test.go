@@ -144,7 +144,7 @@ func TestMem_NothingThere(t *testing.T) {
 	if all, err := m.Sessions(t.Context()); len(all) != 0 || err != nil {
 		t.Errorf("sessions %v, %v", all, err)
 	}
-	if err := m.Delete(t.Context(), "missing"); err != nil {
+	if err := m.Delete(t.Context(), "missing", ""); err != nil {
 		t.Errorf("delete: %v", err)
 	}
 }
@@ -169,7 +169,7 @@ func TestMem_CreatedAgainStartsAboveItsFormerLife(t *testing.T) {
 	mustAppend(t, m, "s", 1, "b")
 	mustAppend(t, m, "other", 0, "o")
 	for range 2 { // interrupted, it is called again
-		if err := m.Delete(t.Context(), "s"); err != nil {
+		if err := m.Delete(t.Context(), "s", ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -183,7 +183,7 @@ func TestProjector_SessionCreatedAgain(t *testing.T) {
 	fill(t, log, "s", 7)
 	start(t, down).awaitReady().stop()
 	now, behind := start(t, quick).awaitReady(), start(t, blind).awaitReady()
-	if err := log.Delete(t.Context(), "s"); err != nil {
+	if err := log.Delete(t.Context(), "s", ""); err != nil {
 		t.Fatal(err)
 	}
 	fill(t, log, "s", 3)
@@ -205,7 +205,7 @@ func TestProjector_SessionGone(t *testing.T) {
 	o := options(t, log)
 	o.Sweep = 20 * time.Millisecond
 	r := start(t, o).awaitReady()
-	if err := log.Delete(t.Context(), "s"); err != nil {
+	if err := log.Delete(t.Context(), "s", ""); err != nil {
 		t.Fatal(err)
 	}
 	awaitNoneGone(t, r, log)

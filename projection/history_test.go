@@ -124,7 +124,7 @@ func (h *history) fold(session string) {
 			h.t.Logf("the rules wrote what they do not fold: %v", err)
 			h.broken[session] = true
 			delete(h.states, session)
-			if err := h.log.Delete(h.t.Context(), session); err != nil {
+			if err := h.log.Delete(h.t.Context(), session, ""); err != nil {
 				h.t.Fatal(err)
 			}
 			return

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"culm/events"
 )
@@ -33,6 +34,8 @@ func Run(t *testing.T, open func(t *testing.T) events.Log) {
 		{"sessions are sorted and not empty", testSessions},
 		{"delete leaves the last sequence", testDelete},
 		{"delete is repeatable", testDeleteTwice},
+		{"delete means one life", testDeleteBirth},
+		{"what fits is known before", testFits},
 		{"one winner for each sequence", testRace},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -247,7 +250,7 @@ func testDelete(t *testing.T, l events.Log) {
 		create(t, l, "s", before)
 		fill(t, l, "s", before, before+4)
 		wantSeqs(t, read(t, l, 0, 0), before+1, before+4)
-		if err := l.Delete(t.Context(), "s"); err != nil {
+		if err := l.Delete(t.Context(), "s", ""); err != nil {
 			t.Fatalf("Delete: %v", err)
 		}
 		if _, err := l.Last(t.Context(), "s"); !errors.Is(err, events.ErrNotFound) {
@@ -274,16 +277,71 @@ func testDeleteTwice(t *testing.T, l events.Log) {
 	create(t, l, "s", 0)
 	fill(t, l, "s", 0, 2)
 	for range 2 {
-		if err := l.Delete(t.Context(), "s"); err != nil && !errors.Is(err, events.ErrNotFound) {
+		if err := l.Delete(t.Context(), "s", ""); err != nil && !errors.Is(err, events.ErrNotFound) {
 			t.Fatalf("Delete: %v", err)
 		}
 	}
 	create(t, l, "s", 3)
 	// An empty log keeps its place too.
-	if err := l.Delete(t.Context(), "s"); err != nil {
+	if err := l.Delete(t.Context(), "s", ""); err != nil {
 		t.Fatalf("Delete of an empty log: %v", err)
 	}
 	create(t, l, "s", 4)
+}
+
+// born is an event of a life, as far as a Log reads it.
+func born(session, birth string, seq uint64) []byte {
+	b, err := events.Encode(events.Event{
+		ID: birth, Session: session, Time: time.Unix(0, 0).UTC(), Seq: seq, Birth: birth, Actor: "alice",
+		Data: events.SessionCreated{Kind: "root", Mode: "default"},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// testDeleteBirth: the life that is not meant stays as it was.
+func testDeleteBirth(t *testing.T, l events.Log) {
+	const first, second = "01KB9ZQ000T8QW2X4Y6Z7A8B9C", "01KB9ZQ000T8QW2X4Y6Z7A8B9D"
+	create(t, l, "s", 0)
+	for n, payload := range [][]byte{born("s", first, 1), Payload("s", 2)} {
+		if err := l.Append(t.Context(), "s", uint64(n), noted, payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Delete(t.Context(), "s", second); !errors.Is(err, events.ErrBirthChanged) {
+		t.Errorf("Delete of another life: %v, want ErrBirthChanged", err)
+	}
+	if err := l.Append(t.Context(), "s", 2, noted, Payload("s", 3)); err != nil {
+		t.Errorf("the life that stayed takes no event: %v", err)
+	}
+	if err := l.Delete(t.Context(), "s", first); err != nil {
+		t.Fatal(err)
+	}
+	create(t, l, "s", 4)
+	if err := l.Append(t.Context(), "s", 4, noted, born("s", second, 5)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Delete(t.Context(), "s", first); !errors.Is(err, events.ErrBirthChanged) {
+		t.Errorf("Delete of the former life: %v, want ErrBirthChanged", err)
+	}
+	if err := l.Delete(t.Context(), "s", second); err != nil {
+		t.Error(err)
+	}
+}
+
+// testFits: Fits says what Append would, for a log that is not there.
+func testFits(t *testing.T, l events.Log) {
+	if err := l.Fits("s", 0, noted, Payload("s", 1)); err != nil {
+		t.Errorf("Fits: %v", err)
+	}
+	if _, ok := l.(*events.Mem); ok {
+		return // has no limit unless told
+	}
+	if err := l.Fits("s", 0, noted, make([]byte, 64<<20)); !errors.Is(err, events.ErrTooLarge) {
+		t.Errorf("Fits of 64 MiB: %v, want ErrTooLarge", err)
+	}
 }
 
 func testRace(t *testing.T, l events.Log) {
