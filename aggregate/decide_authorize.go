@@ -45,7 +45,7 @@ func decideAuthorize(s *State, run *Run, c ToolAuthorize, env Env) (Decision, *R
 		return refuseWith(s.refusedRun(run, r.Code, r.Message, env), r)
 	}
 	q := policy.Request{
-		Tool: call.Name, Type: c.PermissionType, Resource: c.Resource, Risk: c.Risk, Mutating: policy.Mutates(call.Name, c.Mutating),
+		Tool: call.Name, Type: c.PermissionType, Resource: c.Resource, Risk: c.Risk, Mutating: s.mutates(call, c.PermissionType, c.Mutating, env),
 		Workspace: s.Session.Workspace,
 	}
 	v := policy.Evaluate(s.policyInput(call, q, once, grants, env))

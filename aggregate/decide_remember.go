@@ -63,6 +63,6 @@ func (s *State) deniedByNow(call *Call, q *events.PermissionRequest, env Env) bo
 // requestOf is a parked request as the policy judges it again.
 func (s *State) requestOf(call *Call, q *events.PermissionRequest) policy.Request {
 	return policy.Request{
-		Tool: call.Name, Type: q.PermissionType, Resource: q.Resource, Risk: q.Risk, Mutating: policy.Mutates(call.Name, nil), Workspace: s.Session.Workspace,
+		Tool: call.Name, Type: q.PermissionType, Resource: q.Resource, Risk: q.Risk, Mutating: policy.Mutates(call.Name, q.PermissionType, nil), Workspace: s.Session.Workspace,
 	}
 }

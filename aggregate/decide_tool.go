@@ -14,22 +14,32 @@ func cancelled() *Rejection {
 // decideToolStart is durable before the side effect (docs/rules.md#tool-call).
 func decideToolStart(s *State, run *Run, c ToolStart, env Env) (Decision, *Rejection) {
 	call, r := s.needCall(c.ToolCallID)
-	mutating := c.Mutating == nil || *c.Mutating
-	switch {
-	case r != nil:
+	if r != nil {
 		return refuse(r)
+	}
+	mutating := s.mutates(call, call.Access.PermissionType, c.Mutating, env)
+	switch {
 	case run.CancelRequested:
 		return refuse(cancelled())
 	case call.Status != CallOpen:
 		return refuse(call.notOpen())
-	case mutating && s.readOnly(env) && !(c.Mutating == nil && policy.PlanAllowed(call.Name)):
+	case mutating && s.readOnly(env):
 		return refuse(reject(CodePlanMode, "%s may change the world and the session is read-only", call.Name))
 	case s.Session.EnforcePolicy && !call.Authorized:
 		return refuse(reject(CodeNotAuthorized, "the session enforces policy: tool.authorize comes first"))
 	case !s.stillAllowed(call, env):
 		return refuse(reject(CodeNotAuthorized, "the policy has changed since tool.authorize and does not allow it now; ask again"))
 	}
-	return appendEvent(events.ToolStarted{CallRef: call.ref(), Mutating: deref(c.Mutating)})
+	return appendEvent(events.ToolStarted{CallRef: call.ref(), Mutating: mutating})
+}
+
+// mutates says whether the call counts as one that may change the world. Where
+// nothing may change it, what a runner states of a call lets nothing pass.
+func (s *State) mutates(call *Call, permissionType string, stated *bool, env Env) bool {
+	if s.readOnly(env) {
+		return !policy.ReadsOnly(call.Name, permissionType, stated)
+	}
+	return policy.Mutates(call.Name, permissionType, stated)
 }
 
 // stillAllowed asks the policy again about a call that it has allowed: the last
@@ -45,7 +55,7 @@ func (s *State) stillAllowed(call *Call, env Env) bool {
 // authorized is what the call was last authorized for.
 func (c *Call) authorized(workspace string) policy.Request {
 	return policy.Request{
-		Tool: c.Name, Type: c.Access.PermissionType, Resource: c.Access.Resource, Mutating: policy.Mutates(c.Name, nil), Workspace: workspace,
+		Tool: c.Name, Type: c.Access.PermissionType, Resource: c.Access.Resource, Mutating: policy.Mutates(c.Name, c.Access.PermissionType, nil), Workspace: workspace,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"culm/events"
 )
@@ -157,6 +158,28 @@ func (s *script) types() string {
 	var b strings.Builder
 	for _, r := range s.b.records(s.session) {
 		fmt.Fprintf(&b, "%d %s\n", r.Seq, r.Type)
+	}
+	return b.String()
+}
+
+// fields is one field of the data of every event of a type.
+func (s *script) fields(t *testing.T, kind, field string) string {
+	var b strings.Builder
+	for _, r := range s.b.records(s.session) {
+		if r.Type != kind {
+			continue
+		}
+		var e struct {
+			Data map[string]jsontext.Value `json:"data"`
+		}
+		if err := json.Unmarshal(r.Payload, &e); err != nil {
+			t.Fatal(err)
+		}
+		value := e.Data[field]
+		if value == nil {
+			value = jsontext.Value("absent")
+		}
+		fmt.Fprintf(&b, "%d %s %s\n", r.Seq, e.Data["tool_call_id"], value)
 	}
 	return b.String()
 }

@@ -49,6 +49,7 @@ func TestScenarios(t *testing.T) {
 //	config     configuration: mode=… providers=a,b policy=N
 //	fault      the next append fails: before or after it was stored
 //	audit      the findings
+//	fields     TYPE FIELD: what the events of a type hold under a name
 //	session    the session that the following lines speak of
 //
 // A line of play is: options, then a command name and its JSON body, or one of
@@ -109,6 +110,8 @@ func (s *script) directive(t *testing.T, d *datadriven.TestData) string {
 		s.b.log.FailAppends(events.FailNth(s.b.log.Appends()+1, fault))
 	case "audit":
 		return s.audit(t)
+	case "fields":
+		return s.name(s.fields(t, d.CmdArgs[0].Key, d.CmdArgs[1].Key))
 	default:
 		t.Fatalf("no directive %q", d.Cmd)
 	}

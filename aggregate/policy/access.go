@@ -124,11 +124,29 @@ var planAllowed = map[string]bool{
 // not count; a tool that is not listed counts as mutating.
 func PlanAllowed(tool string) bool { return planAllowed[strings.ToLower(tool)] }
 
-// Mutates says whether a call may change the world: what its runner stated,
-// and where it stated nothing, what the name of the tool says.
-func Mutates(tool string, stated *bool) bool {
-	if stated != nil {
+// changing are the tools, in lower case, and the permission types that change
+// the world by their kind, whatever is stated of a single call.
+var (
+	changingTools = map[string]bool{"write": true, "edit": true, "multiedit": true, "notebookedit": true}
+	changingTypes = map[string]bool{WriteFile: true, GitWrite: true, DeleteOperation: true, TerminalSession: true, BrowserInteraction: true}
+)
+
+// Mutates says whether a call may change the world: always where its tool or
+// its permission type ("" if not known) is one that does; else as its runner
+// stated, and where it stated nothing, by the name of the tool.
+func Mutates(tool, permissionType string, stated *bool) bool {
+	switch {
+	case changingTools[strings.ToLower(tool)], changingTypes[permissionType]:
+		return true
+	case stated != nil:
 		return *stated
 	}
 	return !PlanAllowed(tool)
+}
+
+// ReadsOnly says whether a call may run where nothing may change the world: in
+// plan mode, and in a read-only session. That takes more than a statement: its
+// tool must be one that PlanAllowed knows (docs/permissions.md#plan).
+func ReadsOnly(tool, permissionType string, stated *bool) bool {
+	return PlanAllowed(tool) && !Mutates(tool, permissionType, stated)
 }

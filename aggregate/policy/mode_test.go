@@ -136,23 +136,46 @@ func TestMutates(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
 	for _, c := range []struct {
-		tool   string
-		stated *bool
-		want   bool
+		tool, permissionType string
+		stated               *bool
+		mutates, readsOnly   bool
 	}{
-		{"Read", nil, false},
-		{"READ", nil, false},
-		{"grep", nil, false},
-		{"ExitPlanMode", nil, false},
-		{"Write", nil, true},
-		{"", nil, true},
-		{"Reader", nil, true},
-		{"Read ", nil, true},
-		{"Read", &yes, true},
-		{"Write", &no, false},
+		{"Read", "", nil, false, true},
+		{"READ", Read, nil, false, true},
+		{"grep", "", &no, false, true},
+		{"ExitPlanMode", "", nil, false, true},
+		{"WebFetch", HTTPRequest, &no, false, true},
+		{"Read", "", &yes, true, false},
+		{"Read", WriteFile, &no, true, false}, // the type says that it writes
+		{"Write", "", nil, true, false},
+		{"Write", "", &no, true, false}, // a known tool is not talked out of it
+		{"NotebookEdit", Read, &no, true, false},
+		{"x", DeleteOperation, &no, true, false},
+		{"x", GitWrite, &no, true, false},
+		{"x", TerminalSession, &no, true, false},
+		{"x", BrowserInteraction, &no, true, false},
+		{"", "", nil, true, false},
+		{"Reader", "", nil, true, false},
+		{"Read ", "", nil, true, false},
+		{"lookup", Read, &no, false, false}, // believed outside of plan mode only
+		{"Bash", ExecuteCommand, &no, false, false},
 	} {
-		if got := Mutates(c.tool, c.stated); got != c.want {
-			t.Errorf("%q: %v", c.tool, got)
+		if got := Mutates(c.tool, c.permissionType, c.stated); got != c.mutates {
+			t.Errorf("%q %s: mutates %v", c.tool, c.permissionType, got)
+		}
+		if got := ReadsOnly(c.tool, c.permissionType, c.stated); got != c.readsOnly {
+			t.Errorf("%q %s: reads only %v", c.tool, c.permissionType, got)
+		}
+	}
+}
+
+// The plan overlay stops a call of low risk, too, if it may change the world.
+func TestEvaluate_PlanStopsWhatMayChangeTheWorld(t *testing.T) {
+	t.Parallel()
+	for mutating, want := range map[bool]string{true: Deny, false: Allow} {
+		v := Evaluate(Input{Session: Session{RequestedMode: ModeAuto, Plan: true}, Request: Request{Type: Read, Resource: "x", Mutating: mutating}, Now: noon})
+		if v.Decision != want || mutating && v.Step != StepPlan {
+			t.Errorf("mutating %v: %+v", mutating, v)
 		}
 	}
 }

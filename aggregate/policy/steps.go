@@ -64,8 +64,13 @@ func (e *evaluation) readOnly(v *Verdict) bool {
 }
 
 func (e *evaluation) plan(v *Verdict) bool {
-	return e.flags.PlanReadOnly && RiskLess(RiskLow, v.Risk) &&
-		v.deny(ModeDenied, "", "plan mode lets only calls of low risk pass, and this one is "+v.Risk)
+	switch {
+	case !e.flags.PlanReadOnly:
+		return false
+	case RiskLess(RiskLow, v.Risk):
+		return v.deny(ModeDenied, "", "plan mode lets only calls of low risk pass, and this one is "+v.Risk)
+	}
+	return e.Request.Mutating && v.deny(ModeDenied, "", "plan mode lets nothing pass that may change the world")
 }
 
 func (e *evaluation) oneShot(v *Verdict) bool {
