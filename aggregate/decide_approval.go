@@ -19,7 +19,10 @@ type decisionResult struct {
 // decideApproval is a person's decision on exactly one waiting call
 // (docs/rules.md#decide).
 func decideApproval(s *State, c ApprovalDecide, env Env) (Decision, *Rejection) {
-	if d, ok := s.Decided[c.Generation]; ok {
+	if d, ok := s.Decided[c.Generation]; ok && d.ToolCallID == c.ToolCallID {
+		if r := s.outdated(c.ToolCallID, c.Generation); r != nil {
+			return refuse(r)
+		}
 		return decidedBefore(d, c)
 	}
 	call := s.call(c.ToolCallID)
@@ -30,7 +33,7 @@ func decideApproval(s *State, c ApprovalDecide, env Env) (Decision, *Rejection) 
 		return refuse(reject(CodeDecisionNotAllowed, "this is a question; question.answer answers it"))
 	}
 	if call.Generation != c.Generation {
-		return refuse(generationChanged("the call waits under another generation").with("generation", call.Generation))
+		return refuse(call.otherGeneration())
 	}
 	matcher, rule, r := s.checkDecision(call, c, env)
 	if r != nil {
@@ -62,6 +65,39 @@ func (s *State) notWaiting(id string) *Rejection {
 		return reject(CodePendingQuestionMismatch, "no call %.80q waits; others do", id)
 	}
 	return reject(CodeNoPendingQuestion, "nothing waits for a decision on %.80q", id)
+}
+
+// outdated refuses a generation that was decided and is not the newest of its
+// call id any more: a second gate, an unknown outcome or the same id in a later
+// answer has brought a newer one. What was decided under it stays, and says
+// nothing about that one.
+func (s *State) outdated(id, generation string) *Rejection {
+	newest := ""
+	if call := s.call(id); call != nil {
+		newest = call.Newest
+	}
+	if newest == "" {
+		newest = s.lastDecided(id)
+	}
+	if newest == generation {
+		return nil
+	}
+	return generationChanged("the call was to be decided under a newer generation since").with("generation", newest)
+}
+
+// lastDecided is the generation of the call id that was decided last.
+func (s *State) lastDecided(id string) string {
+	newest, at := "", uint64(0)
+	for g, d := range s.Decided {
+		if d.ToolCallID == id && d.Seq > at {
+			newest, at = g, d.Seq
+		}
+	}
+	return newest
+}
+
+func (c *Call) otherGeneration() *Rejection {
+	return generationChanged("the call waits under another generation").with("generation", c.Generation)
 }
 
 // decidedBefore answers a decision for a generation that has one: the same
@@ -185,8 +221,11 @@ func (s *State) planMove(call *Call, answer string, env Env) (string, *events.Po
 
 // decideResolve lets a person supply the outcome of an unknown call.
 func decideResolve(s *State, c ToolResolve, env Env) (Decision, *Rejection) {
-	if d, ok := s.Decided[c.Generation]; ok && c.Generation != "" {
-		return refuse(reject(CodeAlreadyDecided, "%s was decided as %s by %s", d.ToolCallID, d.Decision, d.Actor).with("sequence", d.Seq))
+	if d, ok := s.Decided[c.Generation]; ok && d.ToolCallID == c.ToolCallID {
+		if r := s.outdated(c.ToolCallID, c.Generation); r != nil {
+			return refuse(r)
+		}
+		return refuse(reject(CodeAlreadyDecided, "%s was decided as %s by %s", d.ToolCallID, d.Decision, d.Actor).with("decision", d.Decision).with("actor", d.Actor).with("sequence", d.Seq))
 	}
 	call := s.call(c.ToolCallID)
 	switch {
@@ -195,7 +234,7 @@ func decideResolve(s *State, c ToolResolve, env Env) (Decision, *Rejection) {
 	case call.Status != CallUnknown:
 		return refuse(reject(CodeTypedDecisionRequired, "the outcome of %.80q is not unknown: it has not run", call.ID))
 	case c.Generation != "" && c.Generation != call.Generation:
-		return refuse(generationChanged("the call waits under another generation").with("generation", call.Generation))
+		return refuse(call.otherGeneration())
 	}
 	return appendEvent(events.ToolResolved{
 		CallRef: call.ref(), Generation: call.Generation, Success: *c.Success, Content: *c.Content,

@@ -42,7 +42,7 @@ func decideAuthorize(s *State, run *Run, c ToolAuthorize, env Env) (Decision, *R
 	}
 	once, grants, r := s.restored(call)
 	if r != nil {
-		return refuseWith(s.refusedRun(run, r.Code, r.Message, env), r)
+		return refuseWith(s.refusedRun(run, r, env), r)
 	}
 	q := policy.Request{
 		Tool: call.Name, Type: c.PermissionType, Resource: c.Resource, Risk: c.Risk, Mutating: s.mutates(call, c.PermissionType, c.Mutating, env),
@@ -90,7 +90,7 @@ func (s *State) restored(call *Call) ([]policy.OneShot, []policy.Grant, *Rejecti
 	}
 	once, grants, r := policy.Restore(call.ID, call.Generation, call.Name, s.Session.Workspace, approvals)
 	if r != nil {
-		return nil, nil, reject(r.Code, "%s", r.Message)
+		return nil, nil, reject(r.Code, "%s", r.Message).with("tool_call_id", call.ID).with("generation", call.Generation)
 	}
 	return once, grants, nil
 }

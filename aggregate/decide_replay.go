@@ -50,12 +50,13 @@ func decideReplay(s *State, run *Run, env Env) (Decision, *Rejection) {
 		}
 	}
 	if events.Hash([]byte(call.Arguments)) != call.Digest {
-		r := reject(CodeReplayTargetMissing, "the arguments of %.80q are not the approved ones", call.ID)
-		return refuseWith(s.refusedRun(run, r.Code, r.Message, env), r)
+		r := reject(CodeReplayTargetMissing, "the arguments of %.80q are not the approved ones", call.ID).
+			with("tool_call_id", call.ID).with("generation", call.Generation)
+		return refuseWith(s.refusedRun(run, r, env), r)
 	}
 	reason, r := s.replayBlocked(call, env)
 	if r != nil {
-		return refuseWith(s.refusedRun(run, r.Code, r.Message, env), r)
+		return refuseWith(s.refusedRun(run, r, env), r)
 	}
 	if reason != "" {
 		suspends, loop := s.suspension(run, call.ID, CallSettled)

@@ -57,11 +57,14 @@ func (s *State) notRouted(run *Run, err error, env Env) (Decision, *Rejection) {
 	if !errors.As(err, &no) {
 		return refuse(reject(CodeProviderUnavailable, "%v", err))
 	}
-	r := reject(no.Code, "%s", no.Message).with("reason", string(no.Reason)).with("provider", no.Asked)
+	r := reject(no.Code, "%s", no.Message).with("reason", string(no.Reason)).with("provider", cutText(no.Asked, maxDetail))
+	if no.Role != "" {
+		r.with("role", no.Role)
+	}
 	if no.Code == routing.CodeNotHeld {
 		return refuse(r)
 	}
-	return refuseWith(s.refusedRun(run, r.Code, r.Message, env), r)
+	return refuseWith(s.refusedRun(run, r, env), r)
 }
 
 // claimLoop is the loop that the claimed run executes: a new one, a paused one
@@ -95,21 +98,21 @@ func decideRenew(s *State, run *Run, env Env) (Decision, *Rejection) {
 	return nothing(renewResult{LeaseMS: env.Config.LeaseMS, CancelRequested: run.CancelRequested, StopRequested: l != nil && l.StopRequested})
 }
 
-// decideRunRefuse ends the run. One that was asked to cancel, or whose loop was
-// asked to stop, ends as if it had failed: its decisions are not kept.
+// decideRunRefuse ends the run. One that was asked to cancel ends as cancelled.
 func decideRunRefuse(s *State, run *Run, c RunRefuse, env Env) (Decision, *Rejection) {
-	switch {
-	case run.CancelRequested:
+	if run.CancelRequested {
 		return appendEvent(s.cancelledRun(run, env))
-	case s.stopping(run):
-		return decideFinish(s, run, RunFinish{Outcome: outcomeError, Error: &events.Failure{Code: c.Code, Message: c.Message}}, env)
 	}
-	return appendEvent(s.refusedRun(run, c.Code, c.Message, env))
+	return appendEvent(s.refusedRun(run, &Rejection{Code: c.Code, Message: c.Message}, env))
 }
 
-// refusedRun ends the run by a refusal; decisions given so far stay.
-func (s *State) refusedRun(run *Run, code, message string, env Env) events.RunRefused {
-	e := events.RunRefused{RunID: run.ID, Code: code, Message: message, Unknown: s.unknownCalls(env.mint)}
+// refusedRun ends the run by a refusal. Decisions given so far stay, but for
+// those of a loop that was asked to stop: no later run replays them either.
+func (s *State) refusedRun(run *Run, r *Rejection, env Env) events.RunRefused {
+	e := events.RunRefused{RunID: run.ID, Code: r.Code, Message: r.Message, Details: r.texts(), Unknown: s.unknownCalls(env.mint)}
+	if s.stopping(run) {
+		e.Voided = s.voidCalls("the loop was stopped", isStatus(CallDecided))
+	}
 	if l := s.loopOf(run); l != nil {
 		e.Loop = l.finish(resultError).wire()
 	}

@@ -89,7 +89,7 @@ func evolveRun(s *State, e *events.Event) {
 	case events.RunStarted:
 		evolveStarted(s, e, d)
 	case events.RunRefused:
-		s.endRun(d.Loop, nil, d.Unknown)
+		s.endRun(d.Loop, d.Voided, d.Unknown)
 	case events.RunCancelRequested:
 		if s.Run != nil {
 			s.Run.CancelRequested = true
@@ -152,7 +152,7 @@ func (s *State) endRun(loop *events.Loop, voided []events.VoidedCall, unknown []
 	s.void(voided)
 	for _, u := range unknown {
 		if c := s.call(u.ToolCallID); c != nil {
-			c.Status, c.Digest, c.Generation = CallUnknown, u.ArgumentsDigest, u.Generation
+			c.Status, c.Digest, c.Generation, c.Newest = CallUnknown, u.ArgumentsDigest, u.Generation, u.Generation
 			c.Approval, c.Replaying = nil, false
 		}
 	}

@@ -167,7 +167,7 @@ func (s *State) park(id string, p events.Parked, e *events.Event) {
 	c.Status, c.Parked, c.ParkedSeq, c.ParkedAt = CallParked, &p, e.Seq, e.Time
 	c.Digest, c.Generation, c.Approval, c.Replaying = p.ArgumentsDigest, "", nil, false
 	if p.Request != nil {
-		c.Generation = p.Request.Generation
+		c.Generation, c.Newest = p.Request.Generation, p.Request.Generation
 	}
 	s.Last = Message{ID: c.MessageID, Role: roleTool, Origin: originTool}
 }

@@ -22,7 +22,7 @@ func Outcome(name string, after *State, e *events.Event, leaseMS int64) (any, *R
 		if name == "run.refuse" {
 			return empty{}, nil
 		}
-		return nil, &Rejection{Code: d.Code, Message: d.Message}
+		return nil, refusedAs(d)
 	case events.LoopRecoveryRefused:
 		return nil, after.recoveryRefused()
 	case events.RoundStarted:
@@ -55,6 +55,15 @@ func Outcome(name string, after *State, e *events.Event, leaseMS int64) (any, *R
 		return runOutcome{Outcome: d.Outcome, CompletionReason: d.CompletionReason, Loop: d.Loop}, nil
 	}
 	return empty{}, nil
+}
+
+// refusedAs is the refusal that the event was stored with.
+func refusedAs(d events.RunRefused) *Rejection {
+	r := reject(d.Code, "%s", d.Message)
+	for k, v := range d.Details {
+		r.with(k, v)
+	}
+	return r
 }
 
 type messageResult struct {

@@ -153,6 +153,7 @@ type Call struct {
 	ParkedAt  time.Time
 	// Generation is the one to decide under, "" for a plain question.
 	Generation string
+	Newest     string     // generation given last, also once settled; "" if there never was one
 	Approval   *Approval  // the allow decision, while decided or replayed
 	Ledger     []Approval // approvals given for earlier gates of this occurrence
 }

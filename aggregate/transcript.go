@@ -30,6 +30,8 @@ func (t *Transcript) Evolve(e *events.Event) {
 		t.person(e, d.Message)
 	case events.RunInterrupted:
 		t.voided(e, d.Voided)
+	case events.RunRefused:
+		t.voided(e, d.Voided)
 	case events.RunFinished:
 		t.voided(e, d.Voided)
 	case events.SessionClosed:

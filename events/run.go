@@ -34,9 +34,14 @@ type Gold struct {
 // RunRefused ends a run that must not start or go on. Decisions already given
 // stay: a later run may still replay what was approved.
 type RunRefused struct {
-	RunID   string        `json:"run_id"`
-	Code    string        `json:"code"`
-	Message string        `json:"message"`
+	RunID   string `json:"run_id"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Details by code, as the refused command was told them.
+	Details map[string]string `json:"details,omitzero"`
+	// Voided lists the approved calls of a loop that was asked to stop: they do
+	// not run.
+	Voided  []VoidedCall  `json:"voided,omitzero"`
 	Unknown []UnknownCall `json:"unknown,omitzero"`
 	Loop    *Loop         `json:"loop,omitzero"`
 }

@@ -13,6 +13,7 @@ func (l *live) applyRun(e *events.Event) error {
 	case events.RunStarted:
 		return l.started(e, &d)
 	case events.RunRefused:
+		l.voidCalls(e, d.Voided)
 		l.unknownCalls(e, d.Unknown)
 		l.endRun(e, runRefused, d.Code, &events.Failure{Code: d.Code, Message: d.Message})
 		return l.setLoop(e, d.Loop)

@@ -75,6 +75,8 @@ func (a *app) fate(e *events.Event, meant func(events.CallRef) bool) string {
 		}
 	case events.RunFinished:
 		return voided(d.Voided, meant, "the run ended without it ("+show.Clean(d.Outcome)+"), "+since)
+	case events.RunRefused:
+		return voided(d.Voided, meant, "the loop was stopped and its run refused ("+show.Clean(d.Code)+"), "+since)
 	case events.RunInterrupted:
 		return voided(d.Voided, meant, "the loop was stopped and its runner is gone, "+since)
 	case events.LoopStopRequested:

@@ -93,7 +93,7 @@ func (p *Printer) refused(session string, d events.RunRefused) string {
 	if d.Loop != nil {
 		text += "; " + p.ended(session, *d.Loop)
 	}
-	return text + leftOver(nil, d.Unknown)
+	return text + leftOver(d.Voided, d.Unknown)
 }
 
 func failure(f events.Failure, width int) string {
