@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -139,15 +140,11 @@ func (l *Later) open(ctx context.Context) (jetstream.MessagesContext, error) {
 // EnsureLaterStream makes the work queue, so that commands can be queued before
 // any engine has run. It returns ErrForeignStream as StartLater does.
 func EnsureLaterStream(ctx context.Context, js jetstream.JetStream, subjects Subjects, replicas int) error {
-	want := []string{subjects.LaterAll()}
-	old, err := js.Stream(ctx, LaterStream)
-	switch {
-	case err == nil && !slices.Equal(old.CachedInfo().Config.Subjects, want):
-		return fmt.Errorf("%w: %v", ErrForeignStream, old.CachedInfo().Config.Subjects)
-	case err != nil && !errors.Is(err, jetstream.ErrStreamNotFound):
-		return fmt.Errorf("stream %s: %w", LaterStream, err)
+	if err := CheckPrefix(ctx, js, subjects); err != nil {
+		return err
 	}
-	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+	want := []string{subjects.LaterAll()}
+	_, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: LaterStream, Description: "commands that no engine has handled yet",
 		Subjects: want, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Replicas: replicas,
 		// An id that a client sets by mistake would swallow another session's
@@ -156,6 +153,22 @@ func EnsureLaterStream(ctx context.Context, js jetstream.JetStream, subjects Sub
 	})
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", LaterStream, err)
+	}
+	return nil
+}
+
+// CheckPrefix returns ErrForeignStream where engines with another prefix have
+// been at work: sessions of two prefixes would have streams of the same names.
+func CheckPrefix(ctx context.Context, js jetstream.JetStream, subjects Subjects) error {
+	old, err := js.Stream(ctx, LaterStream)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("stream %s: %w", LaterStream, err)
+	}
+	if over := old.CachedInfo().Config.Subjects; !slices.Equal(over, []string{subjects.LaterAll()}) {
+		return fmt.Errorf("%w: %s, not %s: the sessions there belong to engines with another prefix", ErrForeignStream, strings.Join(over, " "), subjects.LaterAll())
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -92,11 +91,12 @@ func StartService(o ServiceOptions) (*Service, error) {
 }
 
 // dialLike opens another connection with the options of nc. Its end is not the
-// end of nc, so the handlers that say so are left out.
+// end of nc, so the handlers that say so are left out; that the server is gone
+// is told once.
 func dialLike(nc *nats.Conn, name string) (*nats.Conn, error) {
 	opts := nc.Opts
 	opts.Name = name
-	opts.ClosedCB = nil
+	opts.ClosedCB, opts.DisconnectedErrCB, opts.ReconnectedCB = nil, nil, nil
 	return opts.Connect()
 }
 
@@ -226,55 +226,4 @@ func (s *Service) Stats() ServiceStats {
 		InFlight: s.flight.requests.Load(), InFlightBytes: s.flight.bytes.Load(),
 		Refused: s.stats.refused.Load(), Overloaded: s.stats.overloaded.Load(), Ignored: s.stats.ignored.Load(),
 	}
-}
-
-// Stop takes no new requests, waits until those that came in are answered and
-// the answers are with the server, and closes the connection. If ctx ends
-// first, it gives up on the rest, ends their context and says how many there
-// were. Later calls wait for the first and return the same.
-func (s *Service) Stop(ctx context.Context) error {
-	s.stopOnce.Do(func() { s.stopErr = s.stop(ctx) })
-	return s.stopErr
-}
-
-func (s *Service) stop(ctx context.Context) error {
-	defer s.conn.Close()
-	defer s.cancel()
-	err := s.micro.Stop()
-	if drained := s.drained(ctx); drained != nil {
-		err = errors.Join(err, drained)
-	}
-	if waited := s.flight.wait(ctx); waited != nil {
-		err = errors.Join(err, fmt.Errorf("%d requests unanswered: %w", s.flight.requests.Load(), waited))
-	}
-	if !s.conn.IsClosed() && ctx.Err() == nil {
-		err = errors.Join(err, flush(ctx, s.conn))
-	}
-	if err != nil {
-		return fmt.Errorf("stop command service: %w", err)
-	}
-	return nil
-}
-
-// drained waits until no message of a subscription is left to hand over. The
-// client library tells nobody, but it then forgets the subscription, and this
-// connection has no others.
-func (s *Service) drained(ctx context.Context) error {
-	tick := time.NewTicker(drainPoll)
-	defer tick.Stop()
-	for !s.conn.IsClosed() && s.conn.NumSubscriptions() > 0 {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("drain: %w", ctx.Err())
-		case <-tick.C:
-		}
-	}
-	return nil
-}
-
-// flush waits for the server, also where ctx has no deadline.
-func flush(ctx context.Context, nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	return nc.FlushWithContext(ctx)
 }

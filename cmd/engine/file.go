@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 
@@ -18,13 +19,16 @@ type settings struct {
 // findConfig reads the file that --config or CULM_CONFIG names, before the
 // flags are parsed: a flag wins over the file.
 func findConfig(args []string) (*settings, error) {
-	path := os.Getenv("CULM_CONFIG")
+	path, given := os.Getenv("CULM_CONFIG"), false
 	for i, a := range args {
 		if v, ok := strings.CutPrefix(a, "--config="); ok {
-			path = v
+			path, given = v, true
 		} else if a == "--config" && i+1 < len(args) {
-			path = args[i+1]
+			path, given = args[i+1], true
 		}
+	}
+	if path == "" && given {
+		return nil, errors.New("--config is empty")
 	}
 	if path == "" {
 		return &settings{File: &config.File{}}, nil

@@ -28,7 +28,7 @@ type flags struct {
 	Data        string        `env:"CULM_DATA" default:"./data" placeholder:"DIR" help:"Folder of the embedded server's data (${default})."`
 	Sync        string        `env:"CULM_SYNC" placeholder:"MODE" help:"When an answer of the embedded server is on disk: group (one shared sync for all that wait, the default), always (a sync for each append), none (for tests: survives a kill, not a power cut)."`
 	Prefix      string        `env:"CULM_PREFIX" default:"agent" placeholder:"TOKENS" help:"Prefix of all subjects (${default})."`
-	Lease       time.Duration `env:"CULM_LEASE" default:"15s" placeholder:"DURATION" help:"How long a run lives without a word from its runner (${default})."`
+	Lease       time.Duration `env:"CULM_LEASE" default:"15s" placeholder:"DURATION" help:"How long a run lives without a word from its runner, 1s to 24h (${default})."`
 	Replicas    int           `env:"CULM_REPLICAS" default:"1" placeholder:"N" help:"Copies of every stream in a cluster, 1 to 5 (${default})."`
 	Layout      string        `env:"CULM_LAYOUT" default:"per-session" placeholder:"LAYOUT" help:"per-session: a stream for each session (${default}). sharded is not served yet."`
 	NoRunner    bool          `env:"CULM_NO_RUNNER" help:"Leave all runs to runners elsewhere."`
@@ -37,7 +37,7 @@ type flags struct {
 	HTTPHosts   []string      `name:"http-hosts" env:"CULM_HTTP_HOSTS" placeholder:"NAMES" help:"Names under which the page may be asked, besides those of this machine itself; separated by commas."`
 	HTTPTokens  string        `name:"http-tokens" env:"CULM_HTTP_TOKENS" placeholder:"FILE" help:"Lines \"actor token\": who may decide on the page. Without it one token is made and shown at the start."`
 	HTTPActor   string        `name:"http-actor" env:"CULM_HTTP_ACTOR" placeholder:"ACTOR" help:"Actor of the token that is made (the user's name)."`
-	Sessions    int           `env:"CULM_SESSIONS" default:"64" placeholder:"N" help:"Sessions that the built-in runner drives at once (${default})."`
+	Sessions    int           `env:"CULM_SESSIONS" default:"64" placeholder:"N" help:"Sessions that the built-in runner drives at once, 1 to 100000 (${default})."`
 	LogLevel    slog.Level    `env:"CULM_LOG_LEVEL" default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`
 	Config      string        `env:"CULM_CONFIG" placeholder:"FILE" help:"YAML file with these settings, providers, permissions and more."`
 	CheckConfig bool          `name:"check-config" help:"Check the configuration, print which provider each name and role gets, and exit: 0 it is good, 2 it is not."`

@@ -61,6 +61,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return exitOK
 	}
+	if err := f.check(); err != nil {
+		fmt.Fprintf(stderr, "engine: %v\nengine: try --help\n", err)
+		return exitUsage
+	}
 	if f.CheckConfig {
 		return checkConfig(file, f.config(file.Rules, nil), stdout, stderr)
 	}

@@ -59,7 +59,7 @@ func TestCheckConfig_ExitsWith2WhereAnEngineWouldNotStart(t *testing.T) {
 		{"file", "lease: 15s\nproviders:\n  - id: a\n    type: x\n", nil, `engine.yaml:4: providers[0].type: "x" is none of`},
 		{"recording that is not there", "providers: [{id: a, type: recorded, file: /nowhere/x.jsonl}]\n", nil, "provider a: stat /nowhere/x.jsonl"},
 		{"recording that is a folder", "providers: [{id: a, type: recorded, file: /tmp}]\n", nil, "provider a: /tmp is a folder"},
-		{"flag", "", []string{"--lease", "1ms"}, "--lease is 1ms"},
+		{"flag", "", []string{"--lease", "1ms"}, `--lease "1ms" is not from 1s to 24h`},
 		{"setting", "layout: sharded\n", nil, "--layout sharded is not served"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,6 +71,21 @@ func TestCheckConfig_ExitsWith2WhereAnEngineWouldNotStart(t *testing.T) {
 	}
 	if status, _, errs := engineRun(t, "--config", "/nowhere.yaml"); status != exitUsage || !strings.Contains(errs, "/nowhere.yaml") {
 		t.Errorf("status %d, %s", status, errs)
+	}
+}
+
+// TestFlags_ZeroIsNoDefault: what is written on the command line is meant, also
+// where a program that embeds the engine would say "default" with it.
+func TestFlags_ZeroIsNoDefault(t *testing.T) {
+	for _, arg := range []string{
+		"--lease=0", "--lease=-1s", "--lease=900000h", "--replicas=0", "--replicas=6", "--prefix=", "--layout=", "--sessions=0", "--sessions=-1",
+		"--data=", "--config=", "--listen=:", "--listen=", "--listen=127.0.0.1:-1", "--http=", "--http=x", "--http=127.0.0.1:99999", "--nats=http://h", "--nats=,", "--http-actor=_x",
+	} {
+		name, _, _ := strings.Cut(arg, "=")
+		status, out, errs := engineRun(t, arg, "--check-config")
+		if status != exitUsage || out != "" || !strings.Contains(errs, name) || strings.Count(errs, "\n") > 2 {
+			t.Errorf("%s: status %d, stdout %q, stderr %s", arg, status, out, errs)
+		}
 	}
 }
 

@@ -39,6 +39,9 @@ const settleTime = 20 * time.Second
 
 // Run compares the views with the log, also while a projector runs.
 func (k *checkCommand) Run(ctx context.Context, p *process) error {
+	if err := k.check(); err != nil {
+		return err
+	}
 	c, err := p.connect(ctx)
 	if err != nil {
 		return err

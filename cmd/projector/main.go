@@ -114,6 +114,9 @@ const connectTime = 10 * time.Second
 
 // connect reaches the server; the connection then comes back by itself.
 func (p *process) connect(ctx context.Context) (*connection, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	subjects, err := bus.NewSubjects(p.Prefix)
 	if err != nil {
 		return nil, fmt.Errorf("--prefix: %w: %w", errUsage, err)

@@ -187,9 +187,14 @@ func wantSession(t *testing.T, nc *nats.Conn, session string, seq int) {
 
 func TestBadArguments(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"bogus"}, {"--no-such"}, {"check", "--limit", "x"}, {"--prefix", "a.*"}, {"--prefix", "_INBOX"}} {
+	for _, args := range [][]string{{"bogus"}, {"--no-such"}, {"check", "--limit", "x"}, {"--prefix", "a.*"}, {"--prefix", "_INBOX"}, {"--prefix", ""},
+		{"--http", "x"}, {"--http", "127.0.0.1:99999"}, {"--http", ":"}, {"--http", ""}, {"--http-actor", "_x"}, {"--db", ""}, {"rebuild", "--db", ""}, {"--nats", ""}, {"--nats", "http://h"}, {"check", "--limit", "-1"},
+	} {
 		invoke(t, args...).want(t, exitUsage, "try --help")
 	}
+	server := natstest.Start(t, nil)
+	invoke(t, "--nats", server.ClientURL(), "--db", filepath.Join(t.TempDir(), "v.db"), "--http", "127.0.0.1:0", "--http-tokens", "/nowhere").
+		want(t, exitUsage, "--http-tokens")
 	invoke(t, "--help").want(t, exitOK, "Usage: projector")
 	invoke(t, "--version").want(t, exitOK, "projector 0.")
 	invoke(t, "check", "--nats", "nats://u:secret@127.0.0.1:1", "--db", "x").want(t, exitFailed, "connect to nats://xxxxx@127.0.0.1:1")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"culm/aggregate"
 	"culm/bus"
@@ -14,7 +15,7 @@ import (
 
 // serveHTTP answers the page, its API, health and metrics until ctx ends.
 func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, views *projection.Projector) error {
-	if r.HTTP == "off" {
+	if strings.EqualFold(r.HTTP, "off") {
 		return nil
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.HTTP)
@@ -38,6 +39,9 @@ func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, v
 	}
 	access := web.Access{Hosts: r.HTTPHosts, TokensFile: r.HTTPTokens, KeepIn: p.DB + ".page-token", Actor: r.HTTPActor}
 	token, err := access.Apply(&o, r.HTTP)
+	if err != nil && r.HTTPTokens != "" {
+		return fmt.Errorf("%w: --http-tokens: %w", errUsage, err)
+	}
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
 	}

@@ -27,6 +27,9 @@ const drainTime = 10 * time.Second
 
 // Run keeps the views up to date until ctx ends.
 func (r *runCommand) Run(ctx context.Context, p *process) error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	c, err := p.connect(ctx)
 	if err != nil {
 		return err

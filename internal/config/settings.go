@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,16 +16,10 @@ import (
 
 // textSettings are the settings that are texts, and what is wrong with a value.
 var textSettings = map[string]func(string) string{
-	"nats": func(string) string { return "" }, // the connection says more than a check could
-	"data": func(v string) string { return when(v == "", "is empty") },
-	"listen": func(v string) string {
-		_, _, err := net.SplitHostPort(v)
-		return when(err != nil, "is no host:port")
-	},
-	"http": func(v string) string {
-		_, _, err := net.SplitHostPort(v)
-		return when(err != nil && !strings.EqualFold(v, "off"), "is neither host:port nor off")
-	},
+	"nats":        NATSProblem,
+	"data":        func(v string) string { return when(v == "", "is empty") },
+	"listen":      listenProblem,
+	"http":        HTTPProblem,
 	"http-hosts":  func(string) string { return "" }, // names, separated by commas
 	"http-tokens": func(string) string { return "" }, // a file, read at the start
 	"http-actor": func(v string) string {
@@ -52,9 +46,27 @@ var numberSettings = map[string][2]int{"replicas": {1, 5}, "sessions": {1, 100_0
 
 // Bounds of a lease, the upper one so that a dead run is found some day.
 const (
-	minLease = time.Second
-	maxLease = 24 * time.Hour
+	MinLease = time.Second
+	MaxLease = 24 * time.Hour
 )
+
+// SettingProblem says what is wrong with a setting that did not come from a
+// file, by the rules of the file; "" for nothing. The value is spelled as for
+// its flag.
+func SettingProblem(name, value string) string {
+	if problem, ok := textSettings[name]; ok {
+		return problem(value)
+	}
+	if bounds, ok := numberSettings[name]; ok {
+		n, err := strconv.Atoi(value)
+		return when(err != nil || n < bounds[0] || n > bounds[1], fmt.Sprintf("is not from %d to %d", bounds[0], bounds[1]))
+	}
+	if name == "lease" {
+		d, err := time.ParseDuration(value)
+		return when(err != nil || d < MinLease || d > MaxLease, fmt.Sprintf("is not from %s to %gh", MinLease, MaxLease.Hours()))
+	}
+	return ""
+}
 
 func when(wrong bool, problem string) string {
 	if wrong {
@@ -106,7 +118,7 @@ func (r *reader) settings(into map[string]string) fields {
 	}
 	known["lease"] = func(at string, n ast.Node) {
 		var v time.Duration
-		r.duration(&v, minLease, maxLease)(at, n)
+		r.duration(&v, MinLease, MaxLease)(at, n)
 		into["lease"] = v.String()
 	}
 	return known

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"time"
 
@@ -56,11 +55,7 @@ func usage(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUsage, fmt.Sprintf(format, args...))
 }
 
-// Limits of a lease.
-const (
-	minLease     = time.Second
-	defaultLease = 15 * time.Second
-)
+const defaultLease = 15 * time.Second
 
 // Check says whether Run would start with c, as far as that can be said without
 // starting anything. Its errors wrap ErrUsage.
@@ -89,16 +84,23 @@ func (c *Config) complete() error {
 		return usage("--layout sharded is not served by this engine; per-session is")
 	case c.Layout != "" && c.Layout != "per-session":
 		return usage("--layout %q is unknown; per-session is served", c.Layout)
-	case c.Lease < minLease:
-		return usage("--lease is %s, at least %s are needed", c.Lease, minLease)
+	case c.Lease < config.MinLease || c.Lease > config.MaxLease:
+		return usage("--lease is %s, allowed are %s to %gh", c.Lease, config.MinLease, config.MaxLease.Hours())
 	case c.Replicas < 1 || c.Replicas > 5:
 		return usage("--replicas is %d, allowed are 1 to 5", c.Replicas)
+	case c.Sessions < 0:
+		return usage("--sessions is %d, at least 1 is needed", c.Sessions)
 	case c.NATS == "" && c.Replicas > 1:
 		return usage("--replicas %d needs a cluster: name it with --nats", c.Replicas)
 	case c.HTTPActor != "" && (!bus.ValidToken(c.HTTPActor) || bus.ReservedToken(c.HTTPActor)):
 		return usage("--http-actor %q is no actor", c.HTTPActor)
 	case c.RunnerName != "" && !bus.ValidToken(c.RunnerName):
 		return usage("runner name %q is no token", c.RunnerName)
+	}
+	if c.HTTP != "" {
+		if p := config.SettingProblem("http", c.HTTP); p != "" {
+			return usage("--http %q %s", c.HTTP, p)
+		}
 	}
 	if err := c.checkServer(); err != nil {
 		return err
@@ -111,6 +113,9 @@ func (c *Config) complete() error {
 
 func (c *Config) checkServer() error {
 	if c.NATS != "" {
+		if p := config.SettingProblem("nats", c.NATS); p != "" {
+			return usage("--nats %s", p)
+		}
 		if c.Sync != "" {
 			return usage("--sync is the embedded server's; a server of its own is told by its own configuration")
 		}
@@ -119,14 +124,19 @@ func (c *Config) checkServer() error {
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
 	}
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return usage("--listen %q is no host:port", c.Listen)
+	if p := config.SettingProblem("listen", c.Listen); p != "" {
+		return usage("--listen %q %s", c.Listen, p)
 	}
 	if c.Data == "" {
 		return usage("--data is empty")
 	}
 	switch bus.SyncMode(c.Sync) {
-	case "", bus.SyncGroup, bus.SyncAlways, bus.SyncNone:
+	case bus.SyncGroup:
+		if bus.DefaultSync() != bus.SyncGroup {
+			return usage("--sync group is not there on this system; always is")
+		}
+		return nil
+	case "", bus.SyncAlways, bus.SyncNone:
 		return nil
 	}
 	return usage("--sync %q is unknown; group, always and none are served", c.Sync)

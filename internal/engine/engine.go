@@ -176,9 +176,25 @@ func (e *engine) startFrontDoor(ctx context.Context) error {
 
 // serve says that the engine is ready and works until ctx ends or a part fails.
 func (e *engine) serve(ctx context.Context, out io.Writer) error {
+	return together(ctx, func(ctx context.Context, g *errgroup.Group) error { return e.begin(ctx, g, out) })
+}
+
+// together lets parts work until ctx ends or one of them fails, and returns when
+// all have ended, also where begin could not start them all.
+func together(ctx context.Context, begin func(context.Context, *errgroup.Group) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
+	err := begin(ctx, g)
+	if err == nil {
+		<-ctx.Done()
+	}
+	cancel()
+	return errors.Join(err, unlessCanceled(g.Wait()))
+}
+
+// begin starts the parts that work by themselves.
+func (e *engine) begin(ctx context.Context, g *errgroup.Group, out io.Writer) error {
 	serveHTTP, err := e.startHTTP()
 	if err != nil {
 		return err
@@ -191,17 +207,20 @@ func (e *engine) serve(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	g.Go(func() error { return e.watchSync(ctx) })
-	url := e.cfg.NATS
+	url := bus.Redact(e.cfg.NATS)
 	if e.server != nil {
 		url = e.server.URL()
 	}
 	e.ready.Store(true)
+	context.AfterFunc(ctx, func() { e.ready.Store(false) })
 	if _, err := fmt.Fprintf(out, "nats: %s\nready\n", url); err != nil {
 		return fmt.Errorf("say ready: %w", err)
 	}
-	<-ctx.Done()
-	e.ready.Store(false)
-	err = g.Wait()
+	return nil
+}
+
+// unlessCanceled takes the end that was asked for as none.
+func unlessCanceled(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"culm/bus"
 )
@@ -28,7 +30,29 @@ func (e *engine) startServer(ctx context.Context) error {
 		return fmt.Errorf("connect to the embedded server: %w", err)
 	}
 	e.onStop(func(context.Context) error { e.nc.Close(); return nil })
+	if err := e.checkPrefix(ctx); err != nil {
+		return err
+	}
 	return e.embeddedBarrier()
+}
+
+// prefixTime bounds the look whose server it is.
+const prefixTime = 10 * time.Second
+
+// checkPrefix refuses a server whose sessions belong to another prefix, before
+// anything is waited for that only engines with that prefix do.
+func (e *engine) checkPrefix(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, prefixTime)
+	defer cancel()
+	js, err := jetstream.New(e.nc)
+	if err != nil {
+		return err
+	}
+	err = bus.CheckPrefix(ctx, js, e.subjects)
+	if errors.Is(err, bus.ErrForeignStream) {
+		return usage("--prefix %s: %v", e.subjects.Prefix(), err)
+	}
+	return err
 }
 
 // embeddedBarrier is the group sync of the embedded server, which other engines
@@ -60,12 +84,15 @@ const barrierTime = 10 * time.Second
 // connect uses a server that somebody else runs, another engine's embedded one
 // included.
 func (e *engine) connect(ctx context.Context) error {
-	nc, err := nats.Connect(e.cfg.NATS, bus.EngineConnOptions()...)
+	nc, err := nats.Connect(e.cfg.NATS, append(bus.EngineConnOptions(), e.connectionLog()...)...)
 	if err != nil {
 		return fmt.Errorf("connect to %s, as --nats or CULM_NATS says: %w; without it the engine embeds a server", bus.Redact(e.cfg.NATS), bus.RedactError(err))
 	}
 	e.nc = nc
 	e.onStop(func(context.Context) error { nc.Close(); return nil })
+	if err := e.checkPrefix(ctx); err != nil {
+		return err
+	}
 	dial, cancel := context.WithTimeout(ctx, barrierTime)
 	defer cancel()
 	if e.barrier, err = bus.DialBarrier(dial, nc, e.subjects); err != nil {
@@ -79,4 +106,16 @@ func (e *engine) connect(ctx context.Context) error {
 	}
 	e.log.Info("server", "url", bus.Redact(nc.ConnectedUrl()), "sync", "as the server is configured; sync_interval: always survives a power cut")
 	return nil
+}
+
+// connectionLog tells the operator when the server goes and comes back.
+func (e *engine) connectionLog() []nats.Option {
+	return []nats.Option{
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // else the connection was closed on purpose
+				e.log.Warn("connection lost, trying to come back", "err", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) { e.log.Info("connected again", "url", bus.Redact(nc.ConnectedUrl())) }),
+	}
 }
