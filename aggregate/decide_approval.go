@@ -62,9 +62,20 @@ func decideApproval(s *State, c ApprovalDecide, env Env) (Decision, *Rejection) 
 // notWaiting tells apart why nothing waits under the call id.
 func (s *State) notWaiting(id string) *Rejection {
 	if s.Waiting() > 0 && s.call(id) == nil {
-		return reject(CodePendingQuestionMismatch, "no call %.80q waits; others do", id)
+		return reject(CodePendingQuestionMismatch, "no call %.80q waits; others do", id).with("expected", cutText(id, maxDetail)).with("actual", s.waitingIDs())
 	}
 	return reject(CodeNoPendingQuestion, "nothing waits for a decision on %.80q", id)
+}
+
+// waitingIDs are the calls that wait for a person, in the order of the answer.
+func (s *State) waitingIDs() []string {
+	var out []string
+	for i := range s.Calls {
+		if s.Calls[i].Status.Waiting() {
+			out = append(out, s.Calls[i].ID)
+		}
+	}
+	return out
 }
 
 // outdated refuses a generation that was decided and is not the newest of its
@@ -82,7 +93,7 @@ func (s *State) outdated(id, generation string) *Rejection {
 	if newest == generation {
 		return nil
 	}
-	return generationChanged("the call was to be decided under a newer generation since").with("generation", newest)
+	return generationChanged(newest, "the call was to be decided under a newer generation since")
 }
 
 // lastDecided is the generation of the call id that was decided last.
@@ -97,7 +108,7 @@ func (s *State) lastDecided(id string) string {
 }
 
 func (c *Call) otherGeneration() *Rejection {
-	return generationChanged("the call waits under another generation").with("generation", c.Generation)
+	return generationChanged(c.Generation, "the call waits under another generation")
 }
 
 // decidedBefore answers a decision for a generation that has one: the same
@@ -184,7 +195,7 @@ func (s *State) answered(c QuestionAnswer) (*Call, *Rejection) {
 				continue
 			}
 			if call != nil {
-				return nil, reject(CodePendingQuestionMismatch, "%d items wait; name one by tool_call_id", s.Waiting())
+				return nil, reject(CodePendingQuestionMismatch, "%d items wait; name one by tool_call_id", s.Waiting()).with("expected", "").with("actual", s.waitingIDs())
 			}
 			call = &s.Calls[i]
 		}

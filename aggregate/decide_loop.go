@@ -11,7 +11,7 @@ func decideStop(s *State, c LoopStop) (Decision, *Rejection) {
 		case c.Generation == "":
 			return appendEvent(events.LoopStopRequested{RunID: run.ID, Voided: s.voidCalls("the loop was stopped", isStatus(CallDecided))})
 		case l == nil || c.Generation != l.Generation:
-			return refuse(generationChanged("the loop has not started and has no generation yet"))
+			return refuse(generationChanged("", "the loop has not started and has no generation yet"))
 		}
 	}
 	switch {
@@ -20,14 +20,18 @@ func decideStop(s *State, c LoopStop) (Decision, *Rejection) {
 	case l == nil:
 		return refuse(reject(CodeNoLoop, "the session has no loop"))
 	case c.Generation != "" && c.Generation != l.Generation:
-		return refuse(generationChanged("the loop's generation is " + l.Generation))
+		return refuse(generationChanged(l.Generation, "the loop's generation is "+l.Generation))
 	case l.StopRequested || s.loopBlocks() || !l.Status.Live() && l.Status != events.StatusPaused:
 		return nothing(nil) // asked already, or over, or its owner is dead
 	}
 	return appendEvent(events.LoopStopRequested{Loop: l.wire()})
 }
 
-func generationChanged(text string) *Rejection { return reject(CodeGenerationChanged, "%s", text) }
+// generationChanged refuses a generation that is not the current one, "" for
+// none yet.
+func generationChanged(current, text string) *Rejection {
+	return reject(CodeGenerationChanged, "%s", text).with("generation", current)
+}
 
 // blockedLoop is the loop that loop.continue and loop.abandon speak of.
 func (s *State) blockedLoop(generation string) (*Loop, *Rejection) {
@@ -36,7 +40,7 @@ func (s *State) blockedLoop(generation string) (*Loop, *Rejection) {
 	case l == nil:
 		return nil, reject(CodeNoLoop, "the session has no loop")
 	case generation != l.Generation:
-		return nil, generationChanged("the loop's generation is " + l.Generation)
+		return nil, generationChanged(l.Generation, "the loop's generation is "+l.Generation)
 	case l.Status.Live() && !s.loopBlocks() || l.Status == events.StatusPaused:
 		return nil, reject(CodeOwnershipNotCurrent, "the loop is %s under run %s; cancel or stop it instead", l.Status, l.Owner)
 	}
@@ -58,6 +62,9 @@ func decideContinue(s *State, c LoopContinue, env Env) (Decision, *Rejection) {
 	}
 	if s.Waiting() > 0 {
 		return refuse(callsWait(s))
+	}
+	if s.goldEnabled(env.Config) {
+		return refuse(goldConflict())
 	}
 	iterations, rounds := l.remaining()
 	if r := checkBounds(iterations, rounds, l.Objective); r != nil {

@@ -140,13 +140,19 @@ func (s *State) checkLoopStart(c RunRequest, loop *events.LoopRequest, env Env) 
 	if l := s.Loop; l != nil && l.Status == events.StatusPaused {
 		return reject(CodeOwnershipNotCurrent, "a paused loop is there; run.resume takes it up, loop.stop before it ends it")
 	}
-	if routing.ResolveGold(s.Session.Gold, env.Config.Routing.Gold, nil).Enabled {
+	if s.goldEnabled(env.Config) {
 		return goldConflict()
 	}
 	if c.Prompt == nil && (!s.lastIsPerson() || s.Last.Content != loop.Objective) {
 		return reject(CodePromptNotCurrentUser, "the last message is not a person's that equals the objective; give a prompt")
 	}
 	return nil
+}
+
+// goldEnabled says that the session would run under an enabled gold
+// configuration: its own, or where it has none, the installation's.
+func (s *State) goldEnabled(c Config) bool {
+	return routing.ResolveGold(s.Session.Gold, c.Routing.Gold, nil).Enabled
 }
 
 func goldConflict() *Rejection {

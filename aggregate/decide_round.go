@@ -24,7 +24,7 @@ func decideRoundStart(s *State, run *Run, env Env) (Decision, *Rejection) {
 	case run.CancelRequested:
 		return nothing(notAdmitted(refusedCancelled))
 	case s.count(unsettled) > 0:
-		return refuse(reject(CodeCallsOpen, "%d tool calls of the last answer have no outcome", s.count(unsettled)))
+		return refuse(reject(CodeCallsOpen, "%d tool calls of the last answer have no outcome", s.count(unsettled)).with("waiting", s.Waiting()))
 	}
 	if l := s.loopOf(run); l != nil {
 		return admitLoopRound(s, run, *l, env)

@@ -121,7 +121,7 @@ func (h *Handler) step(ctx context.Context, session string, first func(context.C
 			out <- answer{err: err}
 			return
 		}
-		out <- answer{step: Next(a.state)}
+		out <- answer{step: Next(a.state, h.opts.Config())}
 	}, func(r *Rejection) { out <- answer{err: r} })
 	select {
 	case got := <-out:

@@ -1,13 +1,12 @@
 package aggregate
 
 import (
-	"culm/aggregate/routing"
 	"culm/events"
 )
 
-// Next says what the outside owes the session. It is pure: recovery after a
-// crash is folding the log and asking Next again.
-func Next(s *State) Step {
+// Next says what the outside owes the session under the configuration c. It is
+// pure: recovery after a crash is folding the log and asking Next again.
+func Next(s *State, c Config) Step {
 	st := Step{Kind: StepNothing, Session: s.Session.Name, Answers: s.Answers}
 	run := s.Run
 	switch {
@@ -24,7 +23,7 @@ func Next(s *State) Step {
 	st.Cancelled, st.InLoop, st.Stopping = run.CancelRequested, l != nil && l.Status.Live(), l != nil && l.StopRequested
 	switch run.Status {
 	case runRequested:
-		if run.LoopRequest == nil || !routing.ResolveGold(s.Session.Gold, nil, nil).Enabled {
+		if run.LoopRequest == nil || !s.goldEnabled(c) {
 			st.Kind = StepClaim
 		}
 	case runSuspended:

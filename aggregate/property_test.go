@@ -48,7 +48,7 @@ func (w *world) drawMove() Command {
 	if oneIn(w.t, 2, "any") {
 		return w.draw()
 	}
-	st := Next(w.state)
+	st := Next(w.state, w.config)
 	c := payment(w.state, st, w.answer())
 	switch {
 	case c == nil:
@@ -145,7 +145,7 @@ func payment(s *State, st Step, answer *AnswerSpec) Command {
 
 // nextAgrees: what Next asks for is never refused.
 func (w *world) nextAgrees() {
-	st := Next(w.state)
+	st := Next(w.state, w.config)
 	c := payment(w.state, st, &AnswerSpec{Content: "x"})
 	if c == nil {
 		return
@@ -170,7 +170,7 @@ func (w *world) nextEnds() {
 	talkative := oneIn(w.t, 2, "talkative")
 	allow := oneIn(w.t, 2, "allow")
 	for n := range 400 {
-		st := Next(w.state)
+		st := Next(w.state, w.config)
 		answer := &AnswerSpec{Content: "x"}
 		// A plain run without a bound on its rounds goes on as long as the model calls tools.
 		if talkative && (st.InLoop || w.state.Spent.Budget.MaxRounds > 0) && !st.Summary {
@@ -186,7 +186,7 @@ func (w *world) nextEnds() {
 			w.t.Fatalf("step %d: Next asks for %+v, and %T is refused: %v", n, st, c, r)
 		}
 	}
-	w.t.Fatalf("paying what is owed does not end: %+v", Next(w.state))
+	w.t.Fatalf("paying what is owed does not end: %+v", Next(w.state, w.config))
 }
 
 // personMoves decides one waiting call, or nothing.

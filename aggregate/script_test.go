@@ -46,7 +46,7 @@ func TestScenarios(t *testing.T) {
 //	crash      the runner dies: its lease runs out
 //	sweep      the engine looks after its sessions
 //	restart    a new engine over the same log
-//	config     configuration: mode=… providers=a,b policy=N
+//	config     configuration: mode=… providers=a,b gold=true|false
 //	fault      the next append fails: before or after it was stored
 //	audit      the findings
 //	fields     TYPE FIELD: what the events of a type hold under a name
@@ -64,6 +64,7 @@ type script struct {
 	holds   map[string][]obj
 	names   map[string]string
 	last    map[string]Request // by command id, to send again
+	reply   Reply              // to the last line
 	lines   int
 }
 
@@ -129,6 +130,8 @@ func (s *script) configure(t *testing.T, d *datadriven.TestData) {
 			for _, id := range a.Vals {
 				s.b.config.Routing.Instances = append(s.b.config.Routing.Instances, routing.Instance{ID: id, Type: routing.TypeRecorded, Enabled: true})
 			}
+		case "gold":
+			s.b.config.Routing.Gold = []byte(`{"enabled":` + a.Vals[0] + `}`)
 		default:
 			t.Fatalf("no setting %q", a.Key)
 		}
@@ -171,7 +174,8 @@ func (s *script) play(t *testing.T, line string) string {
 		}
 	}
 	if again != "" {
-		return s.tell(e.send(s.last[again]))
+		s.reply = e.send(s.last[again])
+		return s.tell(s.reply)
 	}
 	name, body := s.sugar(t, line)
 	body = s.expand(body)
@@ -184,6 +188,7 @@ func (s *script) play(t *testing.T, line string) string {
 	r := s.b.request(s.session, name, body, append(opts, withID(id))...)
 	s.last[id] = r
 	reply := e.send(r)
+	s.reply = reply
 	if name == "run.claim" && reply.OK {
 		o := result(t, reply)
 		s.holds[s.session] = append(s.holds[s.session], obj{"run_id": s.b.fold(s.session).Run.ID, "fence": o["fence"]})

@@ -280,7 +280,7 @@ func (h *history) decide(session string, s *aggregate.State) {
 
 // work does what the session's run is owed, mostly.
 func (h *history) work(session string, s *aggregate.State) {
-	step := aggregate.Next(s)
+	step := aggregate.Next(s,aggregate.Config{})
 	run := fields{"run_id": step.RunID, "fence": step.Fence}
 	with := func(more fields) fields {
 		out := maps.Clone(run)

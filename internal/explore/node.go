@@ -61,7 +61,7 @@ func (e *engine) add(s *aggregate.State, runs, gens uint8) uint32 {
 	if i, ok := e.byKey[k]; ok {
 		return i
 	}
-	n := &node{s: s, runs: runs, gens: gens, next: aggregate.Next(s), rests: rests(s)}
+	n := &node{s: s, runs: runs, gens: gens, next: aggregate.Next(s, aggregate.Config{}), rests: rests(s)}
 	for i := range s.Calls {
 		c := &s.Calls[i]
 		if c.Status.Waiting() {

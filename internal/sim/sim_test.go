@@ -216,7 +216,7 @@ func (w *world) settle(seed uint64) {
 		if s == nil {
 			w.t.Fatalf("seed %d: the log cannot be folded", seed)
 		}
-		step := aggregate.Next(s)
+		step := aggregate.Next(s, aggregate.Config{})
 		if step.Kind == aggregate.StepNothing && s.Run == nil && s.Waiting() == 0 && unsettled(s) == 0 {
 			return
 		}
