@@ -90,7 +90,10 @@ func play(t *testing.T, seed uint64, seen map[string]int) {
 }
 
 func (w *world) begin() {
-	w.say("session.create", m{"model": m{"provider": "p", "model": "x"}, "enforce_policy": w.dice.once(2)})
+	create := m{"model": m{"provider": "p", "model": "x"}, "enforce_policy": w.dice.once(2)}
+	for w.state() == nil { // faults may take all the attempts of one say
+		w.say("session.create", create)
+	}
 	w.tell("_settings", "policy.add_rule", m{"rule_id": "free", "effect": "allow", "scope": "global", "permission_type": "write_file", "matcher": m{"kind": "path_subtree", "pattern": "/free"}})
 	w.request()
 }
@@ -214,7 +217,8 @@ func (w *world) settle(seed uint64) {
 		}
 		s := w.state()
 		if s == nil {
-			w.t.Fatalf("seed %d: the log cannot be folded", seed)
+			_, err := aggregate.Fold(w.log.Read(context.Background(), session, 0, 0))
+			w.t.Fatalf("seed %d: the log cannot be folded: %v\n%s", seed, err, w.story())
 		}
 		step := aggregate.Next(s, aggregate.Config{})
 		if step.Kind == aggregate.StepNothing && s.Run == nil && s.Waiting() == 0 && unsettled(s) == 0 {
