@@ -107,7 +107,7 @@ func (l *Later) judge(m *queued) aggregate.Reply {
 		if h, err = nats.DecodeHeadersMsg(m.Header); err != nil {
 			var r aggregate.Request
 			_ = l.o.Subjects.decodeAddress(kindLater, m.Subject, &r)
-			return refusalReply(&r, refuse(aggregate.CodeInvalidCommand, "the headers are malformed"))
+			return refusalReply(&r, refuse(aggregate.CodeInvalidCommand, malformedHeaders))
 		}
 	}
 	r, e := l.o.Subjects.decodeCommand(kindLater, m.Subject, h, m.Data)

@@ -138,6 +138,9 @@ func (s *Service) command(req micro.Request) {
 	}
 	size := int64(len(req.Data()))
 	r, e := s.subjects.decodeCommand(kindCmd, req.Subject(), nats.Header(req.Headers()), req.Data())
+	if e == nil && lostHeaders(req) {
+		e = refuse(aggregate.CodeInvalidCommand, malformedHeaders)
+	}
 	switch {
 	case e != nil:
 		s.stats.refused.Add(1)
@@ -179,6 +182,8 @@ func (s *Service) read(req micro.Request) {
 	}
 	s.answerRead(to, &aggregate.ReadReply{Session: session, Error: e})
 }
+
+const malformedHeaders = "the headers are malformed: NATS/1.0, then lines of a name, a colon and a value, then an empty line, each with CR LF"
 
 func overloaded() *aggregate.Error {
 	return refuse(aggregate.CodeUnavailable, "too many requests in flight: nothing was stored, try again with the same command id")
