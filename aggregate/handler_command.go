@@ -235,32 +235,6 @@ func (t *transaction) outcome(after *State, e *events.Event) Reply {
 	return t.accepted(e, result)
 }
 
-// repeat answers a command id that has appended before: with the first outcome,
-// folded from the log, or a refusal if the command is another one.
-func (t *transaction) repeat(ctx context.Context, seq uint64, digest string) Reply {
-	if digest != t.r.Digest {
-		return t.refused(reject(CodeCommandIDReused, "the command id %.128q belongs to another command, stored at %d", t.r.ID, seq).with("sequence", seq))
-	}
-	var first events.Record
-	after := &State{}
-	for r, err := range t.h.opts.Log.Read(ctx, t.a.session, 0, seq) {
-		if err == nil {
-			err = after.Apply(r)
-		}
-		if err != nil {
-			return t.refused(asRejection(err))
-		}
-		first = r
-	}
-	e, err := events.Decode(first.Payload)
-	if err != nil || e.Seq != seq {
-		return t.refused(reject(CodeMalformedState, "the first outcome at %d cannot be read", seq))
-	}
-	reply := t.outcome(after, &e)
-	reply.Duplicate = true
-	return reply
-}
-
 func (h *Handler) leaseMS() int64 { return h.opts.Leases.Duration().Milliseconds() }
 
 // newID is a ULID that sorts after last.
