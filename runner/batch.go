@@ -125,9 +125,6 @@ func (s *session) finishCall(ctx context.Context, c tool.Call, o outcome) error 
 		data.Content = shorten(content, smallResult)
 		_, err = s.do(ctx, "tool.finish", data, nil)
 	}
-	if r, ok := refused(err); ok && r.Code == aggregate.CodeCallNotOpen && r.Tries > 1 {
-		return nil // stored the first time
-	}
 	return err
 }
 

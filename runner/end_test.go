@@ -166,7 +166,15 @@ func TestRun_RepliesThatAreLostAreAskedForAgain(t *testing.T) {
 					})
 					time.Sleep(time.Hour)
 					stop()
-					f.log = slices.DeleteFunc(f.log, func(s string) bool { return strings.Contains(s, " refused ") })
+					again := len(f.log)
+					f.log = slices.DeleteFunc(f.log, func(s string) bool { return strings.HasSuffix(s, " again") })
+					told := 0
+					if stored {
+						told = len(lost) - 1 // tool.authorize stores nothing here
+					}
+					if again -= len(f.log); again != told {
+						t.Errorf("%d commands were told their first outcome, %d replies lost", again, len(lost))
+					}
 					want(t, f, "round.start 0", `round.finish 0 "" tools`, "tool.start a", `tool.finish a true "done"`,
 						"round.start 1", `round.finish 1 "end" finalize`, "run.finish ok")
 					if executed != 1 {

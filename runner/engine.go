@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,12 +15,21 @@ import (
 
 // Engine is what a Runner drives sessions through.
 type Engine interface {
-	// Do gives the command name (noun.verb) to the session, with data as its
-	// JSON body. The reply says what the rules made of it; an error means that
-	// it is not known whether the command was accepted.
-	Do(ctx context.Context, session, name string, data any) (aggregate.Reply, error)
+	// Do gives the command to the session, once: trying again is the Runner's.
+	// The reply says what the rules made of it; an error, and the code
+	// unavailable, mean that it is not known whether the command was accepted.
+	// The same Command given again must reach the rules with the same id and
+	// the same bytes, so that one that was accepted gets its first outcome.
+	Do(ctx context.Context, session string, c Command) (aggregate.Reply, error)
 	// Next says what the session is owed. It is cheap.
 	Next(ctx context.Context, session string) (aggregate.Step, error)
+}
+
+// Command is one command of the Runner.
+type Command struct {
+	ID   string // the same however often it is given
+	Name string // noun.verb
+	Data any    // its JSON body; equal data is spelled in equal bytes
 }
 
 // Why the work on a session stops, or a call under way ends early.
@@ -35,7 +45,6 @@ var (
 type refusal struct {
 	Command, Code, Message string
 	Stored                 bool // a fact was appended together with it
-	Tries                  int  // how often the command was given; above 1 an earlier one may have been accepted
 }
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s: %s: %s", r.Command, r.Code, r.Message) }
@@ -43,7 +52,7 @@ func (r *refusal) Error() string { return fmt.Sprintf("%s: %s: %s", r.Command, r
 func refused(err error) (*refusal, bool) { return errors.AsType[*refusal](err) }
 
 const (
-	maxTries  = 8
+	maxTries  = 24
 	tryBase   = 100 * time.Millisecond
 	tryCap    = 2 * time.Second
 	oneReport = 30 * time.Second // for one command with all its tries
@@ -59,12 +68,14 @@ func (s *session) do(ctx context.Context, name string, data, out any) (stored bo
 	return s.try(ctx, name, data, out)
 }
 
-// try is do that ends with ctx.
+// try is do that ends with ctx. All tries of a command have one id: if one was
+// accepted and its reply lost, the next is told the first outcome.
 func (s *session) try(ctx context.Context, name string, data, out any) (stored bool, err error) {
+	c := Command{ID: cryptorand.Text(), Name: name, Data: data}
 	for try := 1; ; try++ {
-		reply, err := s.r.cfg.Engine.Do(ctx, s.name, name, data)
+		reply, err := s.r.cfg.Engine.Do(ctx, s.name, c)
 		if err == nil && (reply.Error == nil || reply.Error.Code != aggregate.CodeUnavailable) {
-			return read(name, reply, out, try)
+			return read(name, reply, out)
 		}
 		if err == nil {
 			err = errors.New(reply.Error.Message)
@@ -75,7 +86,7 @@ func (s *session) try(ctx context.Context, name string, data, out any) (stored b
 	}
 }
 
-func read(name string, reply aggregate.Reply, out any, tries int) (bool, error) {
+func read(name string, reply aggregate.Reply, out any) (bool, error) {
 	stored := reply.Event != nil
 	if !reply.OK {
 		e := reply.Error
@@ -85,13 +96,13 @@ func read(name string, reply aggregate.Reply, out any, tries int) (bool, error) 
 		if e.Code == aggregate.CodeStaleRun {
 			return stored, errLost
 		}
-		return stored, &refusal{Command: name, Code: e.Code, Message: e.Message, Stored: stored, Tries: tries}
+		return stored, &refusal{Command: name, Code: e.Code, Message: e.Message, Stored: stored}
 	}
 	if out == nil || len(reply.Result) == 0 {
 		return stored, nil
 	}
 	if err := json.Unmarshal(reply.Result, out); err != nil {
-		return stored, &refusal{Command: name, Code: "malformed_reply", Message: err.Error(), Tries: tries}
+		return stored, &refusal{Command: name, Code: "malformed_reply", Message: err.Error()}
 	}
 	return stored, nil
 }

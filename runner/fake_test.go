@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"culm/aggregate"
+	"culm/runner"
 )
 
 // fake is one session of an engine, in memory: enough of the rules to pay a
@@ -24,6 +25,8 @@ type fake struct {
 	// hook, if set, answers a command instead of the rules; it runs unlocked.
 	hook  func(ctx context.Context, name string, b body) (reply *aggregate.Reply, err error)
 	nexts int
+	// stored are the replies to commands that were accepted with an event, by id.
+	stored map[string]aggregate.Reply
 
 	seq        uint64
 	run        string // "" when there is none
@@ -75,6 +78,8 @@ type body struct {
 	Options    []string        `json:"options"`
 	Custom     bool            `json:"allow_custom"`
 	Request    jsontext.Value  `json:"request"`
+
+	command string // its id
 }
 
 type bodyMessage struct {
@@ -96,11 +101,11 @@ func (b body) code() string {
 	return f.Code
 }
 
-func (f *fake) Do(ctx context.Context, session, name string, data any) (aggregate.Reply, error) {
+func (f *fake) Do(ctx context.Context, session string, c runner.Command) (aggregate.Reply, error) {
 	if session != "S" {
 		return no("session_not_found"), nil
 	}
-	raw, err := json.Marshal(data)
+	raw, err := json.Marshal(c.Data)
 	if err != nil {
 		return aggregate.Reply{}, err
 	}
@@ -108,12 +113,13 @@ func (f *fake) Do(ctx context.Context, session, name string, data any) (aggregat
 	if err := json.Unmarshal(raw, &b, json.RejectUnknownMembers(true)); err != nil {
 		return no("invalid_command"), nil
 	}
+	b.command = c.ID
 	if f.hook != nil {
-		if reply, err := f.hook(ctx, name, b); reply != nil || err != nil {
+		if reply, err := f.hook(ctx, c.Name, b); reply != nil || err != nil {
 			return deref(reply), err
 		}
 	}
-	return f.do(name, b), nil
+	return f.do(c.Name, b), nil
 }
 
 func deref(r *aggregate.Reply) aggregate.Reply {
@@ -130,6 +136,10 @@ func no(code string) aggregate.Reply {
 func (f *fake) do(name string, b body) aggregate.Reply {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if first, ok := f.stored[b.command]; ok {
+		f.log = append(f.log, name+" again")
+		return first
+	}
 	result, line, code := f.judge(name, b)
 	switch {
 	case code != "":
@@ -141,7 +151,12 @@ func (f *fake) do(name string, b body) aggregate.Reply {
 	f.seq++
 	f.log = append(f.log, strings.TrimSpace(name+" "+line))
 	f.wake()
-	return aggregate.Reply{OK: true, Sequence: f.seq, Event: &aggregate.EventRef{Sequence: f.seq, Type: name}, Result: object(result)}
+	reply := aggregate.Reply{OK: true, Sequence: f.seq, Event: &aggregate.EventRef{Sequence: f.seq, Type: name}, Result: object(result)}
+	if f.stored == nil {
+		f.stored = map[string]aggregate.Reply{}
+	}
+	f.stored[b.command] = reply
+	return reply
 }
 
 func object(v any) jsontext.Value {

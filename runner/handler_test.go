@@ -3,10 +3,13 @@ package runner_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,14 +34,14 @@ type direct struct {
 	actor string
 }
 
-func (d direct) Do(ctx context.Context, session, name string, data any) (aggregate.Reply, error) {
-	body, err := json.Marshal(data)
+func (d direct) Do(ctx context.Context, session string, c runner.Command) (aggregate.Reply, error) {
+	body, err := json.Marshal(c.Data)
 	if err != nil {
 		return aggregate.Reply{}, err
 	}
 	replies := make(chan aggregate.Reply, 1)
 	d.Handle(ctx, aggregate.Request{
-		Actor: d.actor, Session: session, Name: name, Body: body, Digest: events.CommandDigest(name, body),
+		Actor: d.actor, Session: session, Name: c.Name, Body: body, ID: c.ID, Digest: events.CommandDigest(c.Name, body),
 	}, func(r aggregate.Reply) { replies <- r })
 	select {
 	case r := <-replies:
@@ -68,6 +71,12 @@ type ruled struct {
 
 func startRuled(t *testing.T, p provider.Provider, tools tool.Tools) (r ruled, stop func()) {
 	t.Helper()
+	return startRuledOver(t, p, tools, func(e runner.Engine) runner.Engine { return e })
+}
+
+// startRuledOver is startRuled with something between the Runner and the rules.
+func startRuledOver(t *testing.T, p provider.Provider, tools tool.Tools, over func(runner.Engine) runner.Engine) (r ruled, stop func()) {
+	t.Helper()
 	r.log = events.NewMem()
 	h := aggregate.NewHandler(aggregate.Options{
 		Log: r.log, Leases: alwaysAlive{}, Barrier: inMemory{}, Config: func() aggregate.Config { return aggregate.Config{LeaseMS: 15000} },
@@ -78,7 +87,7 @@ func startRuled(t *testing.T, p provider.Provider, tools tool.Tools) (r ruled, s
 	if err := providers.Add("p", p); err != nil {
 		t.Fatal(err)
 	}
-	rn, err := runner.New(runner.Config{Engine: direct{h, "r1"}, Wake: wake, Name: "r1", Providers: &providers, Tools: tools})
+	rn, err := runner.New(runner.Config{Engine: over(direct{h, "r1"}), Wake: wake, Name: "r1", Providers: &providers, Tools: tools})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +118,7 @@ func startRuled(t *testing.T, p provider.Provider, tools tool.Tools) (r ruled, s
 // do gives a client's command, which must be accepted.
 func (r ruled) do(t *testing.T, name string, data m) {
 	t.Helper()
-	reply, err := r.client.Do(t.Context(), "S", name, data)
+	reply, err := r.client.Do(t.Context(), "S", runner.Command{Name: name, Data: data})
 	if err != nil || !reply.OK {
 		t.Fatalf("%s: %+v %v, %v", name, reply, reply.Error, err)
 	}
@@ -189,6 +198,57 @@ func TestRules_EveryRecordingPlaysToAnEnd(t *testing.T) {
 				t.Errorf("%s: %v", filepath.Base(file), counts)
 			}
 		})
+	}
+}
+
+// deaf loses the first reply to every command, whose outcome then is not known.
+type deaf struct {
+	runner.Engine
+	mu      sync.Mutex
+	lost    map[string]bool // by command id
+	refused []string
+}
+
+func (d *deaf) Do(ctx context.Context, session string, c runner.Command) (aggregate.Reply, error) {
+	reply, err := d.Engine.Do(ctx, session, c)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.lost[c.ID] {
+		d.lost[c.ID] = true
+		return aggregate.Reply{}, errors.New("no reply came")
+	}
+	if err == nil && !reply.OK {
+		d.refused = append(d.refused, c.Name+" "+reply.Error.Code)
+	}
+	return reply, err
+}
+
+// A command whose reply was lost is given again as the same command: it is
+// neither carried out twice nor refused for what it did itself.
+func TestRules_EveryFirstReplyIsLost(t *testing.T) {
+	t.Parallel()
+	rec, err := transcript.Open("../examples/three_drafts.jsonl", transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	play := func(t *testing.T, over func(runner.Engine) runner.Engine) (types string) {
+		synctest.Test(t, func(t *testing.T) {
+			r, stop := startRuledOver(t, recorded.New(rec, recorded.Options{}), recordedtool.New(rec, recordedtool.Options{}), over)
+			defer stop()
+			r.do(t, "session.create", m{"mode": "auto", "model": m{"provider": "p", "model": "sample-1"}})
+			r.do(t, "run.request", m{"prompt": rec.Prompts[0].Text, "loop": m{"max_iterations": 2, "max_total_rounds": 20}})
+			time.Sleep(time.Hour)
+			types = strings.Join(slices.Sorted(slices.Values(r.types(t))), " ") // calls of one answer run side by side
+		})
+		return types
+	}
+	d := &deaf{lost: map[string]bool{}}
+	heard := play(t, func(e runner.Engine) runner.Engine { return e })
+	if got := play(t, func(e runner.Engine) runner.Engine { d.Engine = e; return d }); got != heard {
+		t.Errorf("events\n%s, with every reply heard\n%s", got, heard)
+	}
+	if len(d.refused) > 0 || len(d.lost) < 20 {
+		t.Errorf("refused %v, %d commands", d.refused, len(d.lost))
 	}
 }
 

@@ -15,10 +15,7 @@ func (s *session) claim(ctx context.Context, step aggregate.Step) error {
 	s.hold, s.claiming = nil, step.RunID
 	var out claimResult
 	_, err := s.do(ctx, "run.claim", claimData{step.RunID, s.r.cfg.Name, s.r.cfg.Providers.IDs()}, &out)
-	if r, ok := refused(err); ok {
-		if r.Tries > 1 && r.Code == aggregate.CodeAlreadyClaimed {
-			return nil // by us, perhaps: Next knows
-		}
+	if _, ok := refused(err); ok {
 		s.claiming = ""
 		s.log.Debug("left the run", "run", step.RunID, "err", err)
 		return errLetGo

@@ -177,8 +177,8 @@ func TestRun_OneOfTwoRunnersWins(t *testing.T) {
 // several is an engine of many sessions.
 type several map[string]*fake
 
-func (e several) Do(ctx context.Context, session, name string, data any) (aggregate.Reply, error) {
-	return e[session].Do(ctx, "S", name, data)
+func (e several) Do(ctx context.Context, session string, c runner.Command) (aggregate.Reply, error) {
+	return e[session].Do(ctx, "S", c)
 }
 
 func (e several) Next(ctx context.Context, session string) (aggregate.Step, error) {

@@ -128,8 +128,6 @@ func (s *session) start(ctx context.Context, p planned) (bool, error) {
 	switch {
 	case !isRefusal:
 		return err == nil, err
-	case r.Code == aggregate.CodeCallNotOpen && r.Tries > 1:
-		return true, nil // nobody else holds the fence: the start whose reply was lost was ours
 	case r.Code == aggregate.CodePlanMode:
 		return false, s.notRun(ctx, p, r.Code, "plan mode lets nothing change the world")
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -33,36 +32,15 @@ type direct struct {
 }
 
 // Do implements runner.Engine.
-func (d direct) Do(ctx context.Context, session, name string, data any) (aggregate.Reply, error) {
-	body, err := json.Marshal(data)
+func (d direct) Do(ctx context.Context, session string, c runner.Command) (aggregate.Reply, error) {
+	body, err := json.Marshal(c.Data)
 	if err != nil {
-		return aggregate.Reply{}, fmt.Errorf("spell %s: %w", name, err)
+		return aggregate.Reply{}, fmt.Errorf("spell %s: %w", c.Name, err)
 	}
 	r := aggregate.Request{
-		Actor: runnerActor, Session: session, Name: name, Body: body, ID: ulid.Make().String(),
-		Digest: events.CommandDigest(d.subjects.Command(runnerActor, session, name), body),
+		Actor: runnerActor, Session: session, Name: c.Name, Body: body, ID: c.ID,
+		Digest: events.CommandDigest(d.subjects.Command(runnerActor, session, c.Name), body),
 	}
-	for try := time.Duration(1); ; try++ {
-		reply, err := d.once(ctx, r)
-		if err != nil || reply.Error == nil || reply.Error.Code != aggregate.CodeUnavailable || try == maxTries {
-			return reply, err
-		}
-		select {
-		case <-time.After(rand.N(try * retryPause)): //nolint:gosec // jitter
-		case <-ctx.Done():
-			return reply, nil
-		}
-	}
-}
-
-// A command that is unavailable is given again under the same id, so that it
-// is never carried out twice.
-const (
-	maxTries   = 6
-	retryPause = 100 * time.Millisecond
-)
-
-func (d direct) once(ctx context.Context, r aggregate.Request) (aggregate.Reply, error) {
 	out := make(chan aggregate.Reply, 1)
 	d.rules.Handle(ctx, r, func(r aggregate.Reply) { out <- r })
 	select {

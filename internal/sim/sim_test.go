@@ -12,6 +12,7 @@ import (
 
 	"culm/aggregate"
 	"culm/events"
+	"culm/runner"
 )
 
 const session = "s"
@@ -112,7 +113,7 @@ func (w *world) say(name string, data m) bool { return w.tell(session, name, dat
 // known what became of it, under a new id.
 func (w *world) tell(session, name string, data m) bool {
 	for range 4 {
-		reply, err := give(context.Background(), w.engines[w.dice.n(2)].Load(), "ann", session, name, data)
+		reply, err := give(context.Background(), w.engines[w.dice.n(2)].Load(), "ann", session, runner.Command{Name: name, Data: data})
 		if err == nil && (reply.Error == nil || reply.Error.Code != aggregate.CodeUnavailable) {
 			return reply.OK
 		}

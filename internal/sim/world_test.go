@@ -144,11 +144,11 @@ func rest(ctx context.Context, d time.Duration) {
 }
 
 // Do lets the process die before a command, or after it was judged.
-func (p *process) Do(ctx context.Context, session, name string, data any) (aggregate.Reply, error) {
+func (p *process) Do(ctx context.Context, session string, c runner.Command) (aggregate.Reply, error) {
 	if p.trips() {
 		return aggregate.Reply{}, errDead
 	}
-	reply, err := give(ctx, p.w.engines[p.i].Load(), "runner", session, name, data)
+	reply, err := give(ctx, p.w.engines[p.i].Load(), "runner", session, c)
 	if p.trips() {
 		return aggregate.Reply{}, errDead
 	}
@@ -170,14 +170,14 @@ func (p *process) trips() bool {
 }
 
 // give gives a command to an engine.
-func give(ctx context.Context, h *aggregate.Handler, actor, session, name string, data any) (aggregate.Reply, error) {
-	body, err := json.Marshal(data)
+func give(ctx context.Context, h *aggregate.Handler, actor, session string, c runner.Command) (aggregate.Reply, error) {
+	body, err := json.Marshal(c.Data)
 	if err != nil {
 		return aggregate.Reply{}, err
 	}
 	replies := make(chan aggregate.Reply, 1)
 	h.Handle(ctx, aggregate.Request{
-		Actor: actor, Session: session, Name: name, Body: body, Digest: events.CommandDigest(name, body),
+		Actor: actor, Session: session, Name: c.Name, Body: body, ID: c.ID, Digest: events.CommandDigest(c.Name, body),
 	}, func(r aggregate.Reply) { replies <- r })
 	select {
 	case r := <-replies:
