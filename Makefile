@@ -88,9 +88,9 @@ explore: ## go through every interleaving of a small world, to larger bounds
 browser: ## test the page in Chromium (CHROMIUM, /usr/bin/chromium); needs node and npm
 	@mkdir -p bin $(BROWSER_DIR)
 	[ -d $(BROWSER_DIR)/node_modules/playwright-core ] || npm install --prefix $(BROWSER_DIR) --no-audit --no-fund --silent playwright-core@$(PLAYWRIGHT)
-	$(GO) build -o bin/engine ./cmd/engine
-	CULM_ENGINE=$(CURDIR)/bin/engine CULM_PLAYWRIGHT=$(BROWSER_DIR) CULM_CHROMIUM=$(CHROMIUM) \
-	  node --test --test-reporter=spec projection/web/browser/page.test.mjs
+	$(GO) build -o bin/ ./cmd/engine ./cmd/projector
+	CULM_ENGINE=$(CURDIR)/bin/engine CULM_PROJECTOR=$(CURDIR)/bin/projector CULM_PLAYWRIGHT=$(BROWSER_DIR) CULM_CHROMIUM=$(CHROMIUM) \
+	  node --test --test-concurrency=1 --test-reporter=spec projection/web/browser/*.test.mjs
 
 .PHONY: sim
 sim: ## play HISTORIES random histories of runners, people and faults

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"regexp"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,22 +98,10 @@ func dialLike(nc *nats.Conn, name string) (*nats.Conn, error) {
 	return opts.Connect()
 }
 
-// semantic matches the versions that micro takes.
-var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
-
 func (s *Service) register(build string) error {
-	version := strings.TrimPrefix(build, "v")
-	if !semantic.MatchString(version) {
-		version = "0.0.0" // a build between releases: metadata names it
-	}
-	svc, err := micro.AddService(s.conn, micro.Config{
-		Name: ServiceName, Version: version, Description: "commands to and reads of agent sessions", QueueGroup: ServiceName,
-		Metadata:     map[string]string{"prefix": s.subjects.Prefix(), "build": build},
-		StatsHandler: func(*micro.Endpoint) any { return s.Stats() },
-		ErrorHandler: func(_ micro.Service, e *micro.NATSError) {
-			s.log.Error("command service", "subject", e.Subject, "err", e.Description)
-		},
-	})
+	config := microConfig(ServiceName, "commands to and reads of agent sessions", s.subjects, build, s.log)
+	config.StatsHandler = func(*micro.Endpoint) any { return s.Stats() }
+	svc, err := micro.AddService(s.conn, config)
 	if err != nil {
 		return err
 	}

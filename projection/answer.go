@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"culm/aggregate"
 	"culm/events"
 )
 
@@ -70,7 +71,7 @@ type refusalReply struct {
 // Answer answers a query by its name, view.verb, with the JSON of the reply,
 // of at most Options.MaxReply bytes. A refusal is a reply too, and is returned
 // as well.
-func (p *Projector) Answer(ctx context.Context, name string, body []byte) ([]byte, *Error) {
+func (p *Projector) Answer(ctx context.Context, name string, body []byte) ([]byte, *aggregate.Error) {
 	f := queries[name]
 	if f == nil {
 		return refuse(&Error{Code: CodeUnknownCommand, Message: "there is no query " + cut(strings.ToValidUTF8(name, "?"), 128)})
@@ -92,13 +93,13 @@ func (p *Projector) Answer(ctx context.Context, name string, body []byte) ([]byt
 // maxErrorText bounds the message of a refusal, in bytes.
 const maxErrorText = 8 << 10
 
-func refuse(e *Error) ([]byte, *Error) {
+func refuse(e *Error) ([]byte, *aggregate.Error) {
 	e = &Error{Code: e.Code, Message: cut(strings.ToValidUTF8(e.Message, "?"), maxErrorText), Details: e.Details}
 	reply, err := json.Marshal(refusalReply{Error: e}, json.Deterministic(true))
 	if err != nil {
 		return refuse(&Error{Code: e.Code, Message: e.Message}) // details that JSON has no words for
 	}
-	return reply, e
+	return reply, (*aggregate.Error)(e)
 }
 
 // Query is Answer for callers who have view and verb apart and read the

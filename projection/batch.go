@@ -86,83 +86,6 @@ func (a *applier) moved(t *tracked, d *decoded) {
 	}
 }
 
-// errView: a view could not take the event. The code of such a park.
-var errView = errors.New("view_failed")
-
-// safely applies the event and makes a panic an error.
-func safely(l *live, d *decoded) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r)
-		}
-	}()
-	return applyHook(l, &d.ev, len(d.rec.Payload))
-}
-
-// applyHook is live.apply; tests put their failures here.
-var applyHook = (*live).apply
-
-// redo reads the session's rows back and applies the batch's events again.
-func (a *applier) redo(t *tracked) error {
-	l, err := loadLive(a.w.ctx, a.w.db.write, t.session)
-	if err != nil {
-		return err
-	}
-	t.live = l
-	for _, d := range t.applied {
-		if err := safely(t.live, &d); err != nil {
-			return fmt.Errorf("%s@%d applied once and not again: %w", t.session, d.rec.Seq, err)
-		}
-	}
-	return nil
-}
-
-// park keeps the session where it is, with the reason for people to see.
-func (a *applier) park(t *tracked, seq uint64, cause error) error {
-	if err := a.touch(t); err != nil {
-		return err
-	}
-	t.stuck = &stuck{seq: seq, code: parkCode(cause), reason: clip(oneLine(cause.Error()), 500)}
-	r := &t.live.row
-	r.StuckSeq, r.StuckReason = clamp(seq), t.stuck.reason
-	r.Status = t.live.status()
-	a.p.opts.Logger.Error("session parked: an event cannot be applied", "session", t.session, "seq", seq, "err", cause)
-	return nil
-}
-
-// unpark clears a park of an earlier start whose event is not there any more,
-// or was applied.
-func (a *applier) unpark(t *tracked) error {
-	retried := t.retried
-	t.retried = false
-	if t.stuck != nil || !retried {
-		return nil
-	}
-	if t.head.Seq == 0 {
-		return a.reset(t, answer{reset: "its first event, which could not be applied, is not there any more"})
-	}
-	if err := a.touch(t); err != nil {
-		return err
-	}
-	r := &t.live.row
-	r.StuckSeq, r.StuckReason = 0, ""
-	r.Status = t.live.status()
-	return nil
-}
-
-// parkCode is the code of a park: that of the first known error it wraps.
-func parkCode(err error) string {
-	for _, known := range []error{
-		events.ErrUnknownEvent, events.ErrMalformed, events.ErrGap, events.ErrDoubled, events.ErrOrder, events.ErrHash,
-		events.ErrBirth, events.ErrIDOrder, events.ErrPosition,
-	} {
-		if errors.Is(err, known) {
-			return known.Error()
-		}
-	}
-	return errView.Error()
-}
-
 // flush commits the batch.
 func (a *applier) flush() error {
 	b := &a.batch
@@ -244,74 +167,6 @@ func (t *tracked) checkpoint() *checkpointRow {
 	return c
 }
 
-// flushEach commits a batch that failed as a whole event by event, so that
-// only the session of the event that SQL refuses is parked. If not even that
-// can be written, the fault is the database's: it returns why.
-func (a *applier) flushEach(why error) error {
-	a.p.opts.Logger.Warn("a batch failed and is tried again event by event", "err", why)
-	for _, t := range a.batch.sessions {
-		l, err := loadLive(a.w.ctx, a.w.db.write, t.session)
-		if err != nil {
-			return errors.Join(why, err)
-		}
-		last := t.head
-		events := t.applied
-		t.live, t.applied = l, nil
-		if err := a.loadHead(t); err != nil {
-			return errors.Join(why, err)
-		}
-		if err := a.eachEvent(t, events); err != nil {
-			return err
-		}
-		if t.stuck == nil && t.head != last {
-			return fmt.Errorf("session %s is at %d instead of %d: %w", t.session, t.head.Seq, last.Seq, why)
-		}
-	}
-	return nil
-}
-
-func (a *applier) eachEvent(t *tracked, events []decoded) error {
-	write := func() error { return a.w.transact(func() error { return a.writeSession(t) }) }
-	for _, d := range events {
-		before := t.head
-		err := safely(t.live, &d)
-		if err == nil {
-			t.head, t.at = d.head(), nanos(d.ev.Time)
-			err = write()
-		}
-		if err == nil {
-			t.live.out = changes{}
-			continue
-		}
-		if errors.Is(err, ErrTaken) {
-			return err
-		}
-		t.head = before
-		l, loadErr := loadLive(a.w.ctx, a.w.db.write, t.session)
-		if loadErr != nil {
-			return errors.Join(err, loadErr)
-		}
-		t.live = l
-		if err := a.park(t, d.rec.Seq, fmt.Errorf("%w: %w", errView, err)); err != nil {
-			return err
-		}
-		break
-	}
-	return write()
-}
-
-// loadHead sets the session's head to the committed checkpoint.
-func (a *applier) loadHead(t *tracked) error {
-	rows, err := scanAll(a.w.ctx, a.w.db.write, checkpointsTable, "session = ?", t.session)
-	t.head, t.at = events.Head{}, 0
-	if err == nil && len(rows) == 1 && rows[0].Seq > 0 {
-		c := rows[0]
-		t.head = events.Head{Seq: uint64(c.Seq), Hash: c.Hash, ID: c.EventID, Birth: c.Birth, Session: c.Session} //nolint:gosec // was a sequence
-		t.at = c.At
-	}
-	return err
-}
-
 // reset removes what the views hold of a session, because the log has another
 // history of it or none.
 func (a *applier) reset(t *tracked, n answer) error {
@@ -334,10 +189,13 @@ func (a *applier) reset(t *tracked, n answer) error {
 	if t.live != nil {
 		t.live = newLive(t.session)
 	}
-	if t.seen > t.head.Seq {
-		a.behind(-int64(t.seen - t.head.Seq)) //nolint:gosec // a difference of sequences
+	if t.stuck == nil {
+		a.behind(-t.ahead())
 	}
 	t.head, t.at, t.seen, t.stuck, t.retried, t.gone = events.Head{}, 0, 0, nil, false, n.gone
 	a.p.pos.set(t.session, position{})
+	if n.gone && a.p.opts.Gone != nil {
+		a.p.opts.Gone(t.session)
+	}
 	return nil
 }

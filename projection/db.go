@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
+	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	_ "modernc.org/sqlite" // the driver
@@ -43,12 +45,18 @@ const readers = 4
 // over one that a rebuild left, and brings its tables up to date. It returns
 // ErrLocked, ErrNewer, or what SQLite says.
 func openDatabase(ctx context.Context, file string, log *slog.Logger) (*database, error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil { // one that is there keeps its mode
+		return nil, fmt.Errorf("open %s: %w", file, err)
+	}
 	lock, err := lockFile(file + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}
 	d := &database{file: file, lock: lock, owner: rand.Text()}
 	err = adopt(file, log)
+	if err == nil {
+		err = private(file)
+	}
 	if err == nil {
 		err = d.open(ctx)
 	}
@@ -57,6 +65,25 @@ func openDatabase(ctx context.Context, file string, log *slog.Logger) (*database
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}
 	return d, nil
+}
+
+// private makes the file if it is not there, and keeps it and what stands
+// beside it from everybody but its owner: the views hold all that was said.
+// SQLite gives the files that it adds the mode of the database.
+func private(file string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
+	for _, name := range []string{file, file + "-wal", file + "-shm", file + ".lock"} {
+		if err == nil {
+			err = os.Chmod(name, 0o600)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	return err
 }
 
 func (d *database) open(ctx context.Context) (err error) {

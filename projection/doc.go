@@ -19,7 +19,7 @@
 //  2. [Projector.Run] until the context ends. An error means that the process
 //     should end too; what is committed stays.
 //  3. Query at any time ([Projector.Sessions] and its neighbours, or
-//     [Projector.Answer] by name). Queries during a catch-up answer what is
+//     [Projector.Answer] by name, which bus.StartQueries offers over NATS). Queries during a catch-up answer what is
 //     there; AsOf says up to where.
 //  4. [Projector.Close] after Run has returned.
 //

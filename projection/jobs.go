@@ -115,3 +115,61 @@ func (j *job) readOn(ctx context.Context, log events.Log, tell func(answer) bool
 	}
 	return nil
 }
+
+// finished ends a session's job and applies what came from the feed meanwhile.
+func (a *applier) finished(ctx context.Context, t *tracked) error {
+	a.running--
+	t.job = 0
+	delete(a.first, t)
+	a.dispatch(ctx)
+	early := t.early
+	t.early = nil
+	if err := a.unpark(t); err != nil {
+		return err
+	}
+	for _, d := range early {
+		if err := a.fromFeed(ctx, d); err != nil {
+			return err
+		}
+	}
+	if t.job == 0 && t.stuck == nil && len(early) == maxEarly && t.seen > t.head.Seq {
+		a.start(ctx, t, t.seen)
+	}
+	if t.gone && t.job == 0 && t.head.Seq == 0 && t.stuck == nil {
+		delete(a.all, t.session)
+	}
+	return nil
+}
+
+// start reads the session from the log, unless that happens already.
+func (a *applier) start(ctx context.Context, t *tracked, through uint64) {
+	if t.job != 0 {
+		return
+	}
+	a.lastJob++
+	t.job = a.lastJob
+	a.queue = append(a.queue, job{session: t.session, id: t.job, head: t.head, through: max(through, t.head.Seq)})
+	a.dispatch(ctx)
+}
+
+// dispatch starts queued jobs while readers are free.
+func (a *applier) dispatch(ctx context.Context) {
+	for a.running < a.p.opts.Readers && len(a.queue) > 0 {
+		j := a.queue[0]
+		a.queue = a.queue[1:]
+		a.running++
+		a.readers.Go(func() {
+			j.run(ctx, a.p.opts.Log, func(n answer) bool {
+				select {
+				case a.answers <- n:
+					return true
+				case <-ctx.Done():
+					return false
+				}
+			}, func(err error) {
+				a.p.opts.Logger.Warn("a session could not be read, to be tried again", "session", j.session, "err", err)
+			})
+		})
+	}
+	a.p.stats.reading.Store(int64(a.running + len(a.queue)))
+}

@@ -35,8 +35,11 @@ type Options struct {
 	Sessions int
 	// MaxReply bounds the JSON of one answer in bytes, 1 MiB less 4 KiB.
 	MaxReply int
-	Now      func() time.Time
-	Logger   *slog.Logger
+	// Gone is told the name of each session that the views have dropped because
+	// the log has it no more; it must not block. nil is told nothing.
+	Gone   func(session string)
+	Now    func() time.Time
+	Logger *slog.Logger
 
 	views []view // replaced by tests
 }

@@ -31,8 +31,8 @@ type ViewStats struct {
 	Rebuilding bool
 }
 
-// Stats looks. The lag is of all sessions together; events of a parked session
-// count.
+// Stats looks. The lag is of all sessions together but the parked ones, which
+// stand in Parked.
 func (p *Projector) Stats(ctx context.Context) (Stats, error) {
 	s := Stats{
 		Applied: p.stats.applied.Load(), Batches: p.stats.batches.Load(), Resets: p.stats.resets.Load(), Reading: int(p.stats.reading.Load()),

@@ -13,8 +13,22 @@ import (
 	"culm/projection/web"
 )
 
+// maxGone bounds the names of deleted sessions that wait to be told to pages.
+const maxGone = 256
+
+// gone takes names of deleted sessions; a page that misses one shows it until
+// it is loaded anew.
+type gone chan string
+
+func (g gone) add(session string) {
+	select {
+	case g <- session:
+	default:
+	}
+}
+
 // serveHTTP answers the page, its API, health and metrics until ctx ends.
-func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, views *projection.Projector) error {
+func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, views *projection.Projector, deleted gone) error {
 	if strings.EqualFold(r.HTTP, "off") {
 		return nil
 	}
@@ -26,7 +40,8 @@ func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, v
 	engines := overNATS{c}
 	o := web.Options{
 		Query: answers{views}, Commands: engines, Read: engines, Log: c.log,
-		Feed: bus.NewFeed(c.nc, c.log, bus.FeedOptions{Subjects: c.subjects, Logger: p.log}),
+		Feed:   bus.NewFeed(c.nc, c.log, bus.FeedOptions{Subjects: c.subjects, Logger: p.log}),
+		Deltas: bus.NewDeltas(c.nc, c.subjects), Gone: deleted,
 		Status: func(ctx context.Context) web.Status {
 			st, err := views.Stats(ctx)
 			return web.StatusOf(st, err, version())

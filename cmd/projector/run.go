@@ -35,19 +35,22 @@ func (r *runCommand) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	defer c.nc.Close()
+	deleted := make(gone, maxGone)
 	views, err := projection.Open(ctx, projection.Options{
 		File: p.DB, Log: c.log, Feed: bus.NewFeed(c.nc, c.log, bus.FeedOptions{Subjects: c.subjects, Logger: p.log}),
-		MaxReply: int(c.nc.MaxPayload()) - replyMargin, Logger: p.log,
+		MaxReply: int(c.nc.MaxPayload()) - replyMargin, Gone: deleted.add, Logger: p.log,
 	})
 	if err != nil {
 		return err
 	}
-	service, err := views.Serve(projection.ServiceOptions{Conn: c.nc, Prefix: c.subjects.Prefix(), Version: version(), Logger: p.log})
+	service, err := bus.StartQueries(bus.QueriesOptions{
+		Conn: c.nc, Subjects: c.subjects, Answer: views.Answer, Names: projection.Queries(), Version: version(), Logger: p.log,
+	})
 	if err != nil {
 		return errors.Join(err, views.Close())
 	}
 	g, running := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.serveHTTP(running, p, c, views) })
+	g.Go(func() error { return r.serveHTTP(running, p, c, views, deleted) })
 	g.Go(func() error { return p.sayReady(running, views) })
 	g.Go(func() error {
 		err := views.Run(running)

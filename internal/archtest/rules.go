@@ -32,6 +32,7 @@ var layers = []layer{
 	{"examples", nil},
 	{"internal/show", []string{"events"}},
 	{"internal/config", []string{"events", "aggregate"}},
+	{nil},
 	{"internal/engine", all},
 	{"cmd", all},
 }
@@ -44,7 +45,7 @@ type library struct {
 }
 
 var libraries = []library{
-	{"github.com/nats-io", []string{"bus", "projection", "cmd", "internal"}, "the core and the runner do not know how events travel"},
+	{"github.com/nats-io", []string{"bus", "cmd", "internal"}, "the core, the runner and the views do not know how events travel"},
 	{"database/sql", []string{"projection"}, "views alone know SQL"},
 	{"modernc.org/sqlite", []string{"projection"}, "views alone know SQL"},
 	{"net/http", []string{"provider", "tool", "projection", "cmd", "internal/engine"}, "the core, the bus and the runner speak no HTTP"},

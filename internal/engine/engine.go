@@ -95,7 +95,7 @@ func (e *engine) startMetrics() {
 		e.metrics = web.NewMetrics(nil)
 		return
 	}
-	e.views = &views{e: e}
+	e.views = &views{e: e, gone: make(chan string, maxGone)}
 	e.metrics = web.NewMetrics(e.views.gauges)
 }
 

@@ -28,6 +28,7 @@ func (e *engine) startHTTP() (serve func(context.Context) error, err error) {
 	var token string
 	if e.views != nil {
 		o.Query, o.Commands, o.Read, o.Log, o.Feed, o.Status = e.views, pageCommands{e.rules, e.subjects}, pageReads{e.rules}, e.sessions, e.feed(), e.views.status
+		o.Deltas, o.Gone = bus.NewDeltas(e.nc, e.subjects), e.views.gone
 		access := web.Access{Hosts: e.cfg.HTTPHosts, TokensFile: e.cfg.HTTPTokens, KeepIn: filepath.Join(e.cfg.Data, tokenFile), Actor: e.cfg.HTTPActor}
 		if token, err = access.Apply(&o, address); err != nil {
 			if e.cfg.HTTPTokens != "" {

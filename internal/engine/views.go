@@ -25,6 +25,18 @@ const viewsPause = 10 * time.Second
 type views struct {
 	e       *engine
 	current atomic.Pointer[projection.Projector]
+	gone    chan string // names of deleted sessions, for the page
+}
+
+// maxGone bounds the names that wait for the page.
+const maxGone = 256
+
+// tellGone hands a name over; one too many is shown until the page is loaded anew.
+func (v *views) tellGone(session string) {
+	select {
+	case v.gone <- session:
+	default:
+	}
 }
 
 // run has views until ctx ends.
@@ -47,12 +59,14 @@ func (v *views) once(ctx context.Context) error {
 	e := v.e
 	p, err := projection.Open(ctx, projection.Options{
 		File: filepath.Join(e.cfg.Data, viewsFile), Log: e.sessions, Feed: e.feed(),
-		MaxReply: int(e.nc.MaxPayload()) - replyMargin, Logger: e.log,
+		MaxReply: int(e.nc.MaxPayload()) - replyMargin, Gone: v.tellGone, Logger: e.log,
 	})
 	if err != nil {
 		return err
 	}
-	service, err := p.Serve(projection.ServiceOptions{Conn: e.nc, Prefix: e.cfg.Prefix, Version: e.cfg.Version, Logger: e.log})
+	service, err := bus.StartQueries(bus.QueriesOptions{
+		Conn: e.nc, Subjects: e.subjects, Answer: p.Answer, Names: projection.Queries(), Version: e.cfg.Version, Logger: e.log,
+	})
 	if err != nil {
 		return errors.Join(err, p.Close())
 	}

@@ -181,3 +181,11 @@ func twice(name, first, second string) func(*http.Request) {
 func host(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
 
 func as(token string) func(*http.Request) { return header("Authorization", "Bearer "+token) }
+
+func roundStarted(round uint32) events.Data {
+	return events.RoundStarted{RunID: "run-1", Admission: events.Admission{Round: round}}
+}
+
+func toolFinished(call string) events.Data {
+	return events.ToolFinished{CallRef: events.CallRef{ToolCallID: call, MessageID: "m.0", Name: "grep"}, Result: events.Result{Success: true}}
+}

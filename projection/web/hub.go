@@ -17,6 +17,10 @@ const (
 	ringBytes  = 32 << 20
 )
 
+// goneType marks the place in the ring where a session was found to be gone; no
+// event has such a type.
+const goneType = "-"
+
 // hub keeps the latest events of all sessions in the order in which they came,
 // numbered from 1. Clients read at their own pace: who is so slow that an event
 // has left before it was read has lost it, and is told. So memory does not

@@ -35,6 +35,14 @@ type Log interface {
 	Read(ctx context.Context, session string, after, through uint64) iter.Seq2[events.Record, error]
 }
 
+// Deltas brings what runs stream while a model answers or a tool runs. It is
+// stored nowhere and may be lost.
+type Deltas interface {
+	// Follow hands over what the runs of a session stream, one JSON object each,
+	// until stop is called. handle does not block, and may keep delta.
+	Follow(session string, handle func(run string, delta []byte)) (stop func(), err error)
+}
+
 // Status is what the page shows about the process it speaks to.
 type Status struct {
 	Version string `json:"version"`

@@ -25,6 +25,11 @@ type Options struct {
 	Read     Reader
 	Log      Log
 	Feed     events.Feed
+	// Deltas are streamed to who asks for them; nil for none.
+	Deltas Deltas
+	// Gone brings the names of sessions that the views have dropped because the
+	// log has them no more; a deletion leaves no event. nil never does.
+	Gone <-chan string
 	// Status is shown on the page; nil tells nothing but the version.
 	Status func(ctx context.Context) Status
 	// Healthy says whether the process can do its work, Ready whether it takes
@@ -160,9 +165,20 @@ func (s *Server) Handler() http.Handler { return s.mux }
 
 // Follow feeds the event streams until ctx ends. Serve does it by itself.
 func (s *Server) Follow(ctx context.Context) {
-	if s.hub != nil {
-		s.hub.run(ctx)
+	if s.hub == nil {
+		return
 	}
+	go func() {
+		for {
+			select {
+			case session := <-s.opts.Gone:
+				s.hub.add(events.Record{Session: session, Type: goneType})
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	s.hub.run(ctx)
 }
 
 // Serve answers on the listener until ctx ends, and returns nil then; event

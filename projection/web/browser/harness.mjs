@@ -4,7 +4,7 @@
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -34,15 +34,20 @@ export class Engine {
   get page() { return this.url + "#token=" + this.token; }
 
   async up() {
+    await this.run(process.env.CULM_ENGINE, ["--listen", "127.0.0.1:" + this.ports[0], "--data", this.dir, "--http", "127.0.0.1:" + this.ports[1], "--http-actor", "ada", "--sync", "none", ...this.args]);
+    if (!this.args.includes("--no-projector")) this.token = readFileSync(join(this.dir, "page-token"), "utf8").trim();
+  }
+
+  /** run starts a program and returns once it is ready. */
+  async run(program, args) {
     const env = Object.fromEntries(Object.entries(process.env).filter(([k]) => !k.startsWith("CULM_")));
-    this.proc = spawn(process.env.CULM_ENGINE, ["--listen", "127.0.0.1:" + this.ports[0], "--data", this.dir, "--http", "127.0.0.1:" + this.ports[1], "--http-actor", "ada", "--sync", "none", ...this.args], { env });
+    this.proc = spawn(program, args, { env });
     this.errors = "";
     this.proc.stderr.on("data", (d) => { this.errors += d; });
     await new Promise((done, fail) => {
-      this.proc.on("exit", (code) => fail(new Error(`engine ended with ${code}: ${this.errors}`)));
+      this.proc.on("exit", (code) => fail(new Error(`${program} ended with ${code}: ${this.errors}`)));
       this.proc.stdout.on("data", (d) => { if (String(d).includes("ready")) done(); });
     });
-    this.token = readFileSync(join(this.dir, "page-token"), "utf8").trim();
   }
 
   kill(signal = "SIGKILL") {
@@ -61,6 +66,13 @@ export class Engine {
     return body;
   }
 
+  /** projector starts a projector on the engine's server, with a page of its own. */
+  async projector() {
+    const p = new Projector(this, await freePort());
+    await p.up();
+    return p;
+  }
+
   async get(path) { return (await fetch(this.url + "api/v1/" + path)).json(); }
 
   /** until asks until the answer satisfies. */
@@ -72,6 +84,41 @@ export class Engine {
       await sleep(50);
     }
   }
+}
+
+/** Projector serves the page by itself; commands and waiting are as with its engine. */
+export class Projector extends Engine {
+  constructor(engine, port) {
+    super();
+    this.dir = mkdtempSync(join(tmpdir(), "culm-views-"));
+    this.ports = [engine.ports[0], port];
+  }
+
+  async up() {
+    const db = join(this.dir, "views.db");
+    await this.run(process.env.CULM_PROJECTOR, ["--nats", "nats://127.0.0.1:" + this.ports[0], "--db", db, "--http", "127.0.0.1:" + this.ports[1], "--http-actor", "ada"]);
+    this.token = readFileSync(db + ".page-token", "utf8").trim();
+  }
+}
+
+/** publish sends a message to a NATS server, and returns when it was taken:
+ * what a page's runner and a broken program would send. */
+export function publish(port, subject, body) {
+  return new Promise((done, fail) => {
+    const s = connect(port, "127.0.0.1", () => {
+      const bytes = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+      s.write("CONNECT {\"verbose\":false}\r\nPUB " + subject + " " + bytes.length + "\r\n");
+      s.write(bytes);
+      s.write("\r\nPING\r\n");
+    });
+    let got = "";
+    s.on("data", (d) => {
+      got += d;
+      if (got.includes("-ERR")) fail(new Error(got));
+      if (got.includes("PONG")) { s.end(); done(); }
+    });
+    s.on("error", fail);
+  });
 }
 
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -98,7 +145,7 @@ export class Runner {
 
   do(name, data = {}) { return this.e.do(this.s, name, { ...this.run, ...data }); }
 
-  async round() { this.n = (await this.do("round.start")).result.round; }
+  async round() { this.pieces = 0; this.n = (await this.do("round.start")).result.round; }
 
   answer(content, tool_calls = [], usage = { prompt: 900 + 40 * this.n, completion: 120 + 13 * (this.n % 7), total: 1020 + 40 * this.n + 13 * (this.n % 7) }) {
     return this.do("round.finish", { round: this.n, message: { content, tool_calls }, usage, finish_reason: tool_calls.length ? "tool_calls" : "stop" });
@@ -107,6 +154,11 @@ export class Runner {
   async tool(id, content, success = true) {
     await this.do("tool.start", { tool_call_id: id });
     await this.do("tool.finish", { tool_call_id: id, success, content, elapsed_ms: 42, ...(success ? {} : { error: "exit status 1" }) });
+  }
+
+  /** stream publishes a piece of what the run says; nobody stores it. */
+  stream(text, more = {}) {
+    return publish(this.e.ports[0], `agent.delta.${this.s}.${this.run.run_id}`, { round: this.n, index: this.pieces++, kind: "text", text, ...more });
   }
 
   finish(outcome = "ok") { return this.do("run.finish", { outcome }); }

@@ -23,7 +23,7 @@ class App {
     this.create = () => newSession(ask, (to) => { location.hash = to; });
     this.list = new SessionList($("side"), () => (this.acts ? this.create() : toast("This page may only look: open it by the URL that was printed at the start.", "bad")));
     this.readWaiting = after(150, (min) => this.loadWaiting(min));
-    this.live = new Live({ event: (e) => this.event(e), gap: () => this.reload(), state: (s) => this.connection(s) });
+    this.live = new Live({ event: (e) => this.event(e), gap: () => this.reload(), gone: (session) => this.gone(session), delta: (session, run, d) => { if (d && this.view instanceof SessionPage && this.view.id === session) this.view.draft.delta(run, d); }, state: (s) => this.connection(s) });
     this.chrome();
   }
 
@@ -142,6 +142,13 @@ class App {
     if (waits(e.type)) this.readWaiting({ [e.session]: e.seq });
   }
 
+  /** gone takes a deleted session out of everything. */
+  gone(session) {
+    this.list.gone(session);
+    this.loadWaiting();
+    if (this.view instanceof SessionPage) { if (this.view.id === session) this.view.load(); } else this.view?.refresh?.();
+  }
+
   async loadWaiting(min) {
     try {
       const r = await api.query("approvals.list", { limit: 100, ...(min && { min_sequence: min, wait_ms: 1500 }) });
@@ -167,6 +174,7 @@ class App {
     }
     this.view?.close?.();
     this.view = null;
+    this.live.watch(parts[0] === "s" ? parts[1] || "" : "");
     const main = h("div", { class: "view" });
     show($("main"), main);
     document.body.dataset.view = parts[0] || "now";

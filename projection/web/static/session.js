@@ -3,6 +3,7 @@
 import { h, show, add, after, line, content, visible, toast } from "./dom.js";
 import * as api from "./api.js";
 import { Timeline } from "./timeline.js";
+import { Draft } from "./draft.js";
 import { stateView } from "./state.js";
 import { sessionUsage } from "./usage.js";
 import { Cards } from "./decide.js";
@@ -16,14 +17,15 @@ export class SessionPage {
   constructor(el, id, app) {
     this.el = el; this.id = id; this.app = app; this.at = 0; this.tab = "timeline"; this.last = 0; this.item = null; this.state = null;
     this.abort = new AbortController();
-    this.timeline = new Timeline(id, {});
+    this.draft = new Draft();
+    this.timeline = new Timeline(id, { onSeen: (seq) => this.draft.shown(seq), below: this.draft.el });
     this.cards = new Cards(h("div", { class: "cards" }), () => ({ acts: app.acts, inSession: true }));
     this.refresh = after(120, () => this.load());
     this.scrubbed = after(90, () => this.readState());
     this.build();
   }
 
-  close() { this.abort.abort(); this.timeline.close(); }
+  close() { this.abort.abort(); this.timeline.close(); this.draft.close(); }
 
   build() {
     this.title = h("h1", {}, content(this.id));
@@ -69,7 +71,7 @@ export class SessionPage {
     if (this.loading) { this.again = true; return; }
     this.loading = true;
     try {
-      const now = await api.session(this.id, "state", this.abort.signal);
+      const now = await this.read();
       if (!this.timeline.first || now.birth !== this.birth) await this.begin(now);
       if (this.abort.signal.aborted) return;
       this.last = Math.max(this.last, now.sequence);
@@ -93,6 +95,20 @@ export class SessionPage {
     }
   }
 
+  /** read is the state as it is; where the log cannot be read on, as it was
+   * before the event in the way, with all events behind it to be looked at. */
+  async read() {
+    try {
+      return await api.session(this.id, "state", this.abort.signal);
+    } catch (e) {
+      if (e.code !== "malformed_state") throw e;
+      const stuck = (await api.query("sessions.get", { session: this.id }, this.abort.signal)).items[0]?.stuck?.sequence;
+      if (!stuck) throw e;
+      const [before, rest] = await Promise.all([api.session(this.id, "state?at=" + (stuck - 1), this.abort.signal), api.session(this.id, `events?after=${stuck - 1}&limit=1000`, this.abort.signal)]);
+      return { ...before, sequence: Math.max(stuck, rest.events.at(-1)?.seq || 0), damaged: true };
+    }
+  }
+
   /** begin finds the first event; a session that was made anew begins anew. */
   async begin(now) {
     if (this.timeline.first) { this.app.route(); return; }
@@ -110,7 +126,7 @@ export class SessionPage {
 
   /** views adds what only the views know: the status in a word, and the cards. */
   async views(now) {
-    const wait = { min_sequence: { [this.id]: now.sequence }, wait_ms: 1500 };
+    const wait = now.damaged ? {} : { min_sequence: { [this.id]: now.sequence }, wait_ms: 1500 };
     try {
       if (!this.id.startsWith("_")) this.item = (await api.query("sessions.get", { session: this.id, ...wait }, this.abort.signal)).items[0];
       this.head();
@@ -133,6 +149,7 @@ export class SessionPage {
   event(e) {
     if (e.session !== this.id) return;
     this.cards.event(e);
+    this.draft.event(e);
     this.refresh();
     if (this.verified) this.sayBadge();
   }
@@ -157,17 +174,18 @@ export class SessionPage {
     const running = loop && (loop.status === "running" || loop.status === "finalizing");
     const blocked = loop && !loop.abandoned && (loop.status === "recovery_unsupported" || (running && !ours));
     const live = loop && (running ? ours : loop.status === "paused");
-    const key = [this.app.acts, st.session.closed, !!st.run, st.run?.cancel_requested, live, loop?.stop_requested, blocked, st.pending.length > 0, loop?.generation].join();
+    const key = [this.app.acts, st.session.closed, !!st.run, st.run?.cancel_requested, live, loop?.stop_requested, blocked, st.pending.length > 0, loop?.generation, this.state.damaged].join();
     if (key === this.actionKey) return;
     this.actionKey = key;
     const b = (text, tone, f) => h("button", { type: "button", class: tone, onclick: f }, text);
     show(this.actions);
-    this.composer.hidden = !this.app.acts || st.session.closed || !!st.run || this.id.startsWith("_");
-    if (!this.app.acts || st.session.closed || this.id.startsWith("_")) return;
+    const acts = this.app.acts && !st.session.closed && !this.state.damaged && !this.id.startsWith("_");
+    this.composer.hidden = !acts || !!st.run || blocked;
+    if (!acts) return;
     if (live && !loop.stop_requested) add(this.actions, b("Stop loop", "", () => this.confirm("Stop the loop?", "Calls of the present round may still end; no further round begins.", "Stop loop", "loop.stop", { generation: loop.generation })));
     if (st.run && !st.run.cancel_requested) add(this.actions, b("Cancel run", "danger", () => this.confirm("Cancel the run?", "Nothing starts any more. What waits for a person ends without having run.", "Cancel run", "run.cancel", { run_id: st.run.run_id })));
     if (blocked && !st.run && !st.pending.length) {
-      add(this.actions, b("Continue loop", "primary", () => this.confirm("Continue the loop?", `${progressOf(loop)}. The remaining iterations go on in a new loop. What was under way when it ended may have happened, and is not repeated by itself.`, "Continue loop", "loop.continue", { generation: loop.generation, acknowledge_unknown: true })));
+      add(this.actions, b("Continue loop", "primary", () => this.confirm("Continue the loop?", `It ended in ${progressOf(loop)}. The remaining iterations go on in a new loop. What was under way when it ended may have happened, and is not repeated by itself.`, "Continue loop", "loop.continue", { generation: loop.generation, acknowledge_unknown: true })));
     }
     if (blocked && !st.run) {
       add(this.actions, b("Abandon loop", "danger", () => this.confirm("Abandon the loop?", "It stays as it ended, and the session takes new runs again.", "Abandon loop", "loop.abandon", { generation: loop.generation, acknowledge_unknown: true })));

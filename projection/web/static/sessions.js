@@ -69,6 +69,14 @@ export class SessionList {
     this.flush();
   }
 
+  /** gone takes a deleted session out of the list. */
+  gone(session) {
+    this.changed.delete(session);
+    this.rows.get(session)?.remove();
+    this.rows.delete(session);
+    this.say();
+  }
+
   async refreshChanged() {
     const changed = [...this.changed];
     this.changed.clear();
@@ -80,7 +88,8 @@ export class SessionList {
     try {
       if (changed.length <= 6) {
         await Promise.all(changed.map(async ([session, seq]) => {
-          const r = await api.query("sessions.get", { session, min_sequence: { [session]: seq }, wait_ms: 1000 });
+          const get = (wait) => api.query("sessions.get", { session, ...wait });
+          const r = await get({ min_sequence: { [session]: seq }, wait_ms: 1000 }).catch((e) => { if (e.code === "not_yet") return get(); throw e; }); // it may be stuck
           this.put(r.items[0], true);
         }));
       } else {

@@ -10,10 +10,10 @@ import { clock, full, when, count } from "./format.js";
 const size = 50, rowHeight = 46, keep = 24; // stretches whose events are kept in memory
 
 export class Timeline {
-  constructor(session, { onSeen }) {
-    this.session = session; this.onSeen = onSeen; this.stretches = []; this.first = 0; this.last = 0; this.at = 0; this.recent = [];
+  constructor(session, { onSeen, below }) {
+    this.session = session; this.onSeen = onSeen; this.opened = new Map(); this.stretches = []; this.first = 0; this.last = 0; this.at = 0; this.recent = [];
     this.box = h("div", { class: "events", role: "feed", "aria-label": "Timeline" });
-    this.scroller = h("div", { class: "scroller" }, this.box);
+    this.scroller = h("div", { class: "scroller" }, this.box, below);
     this.el = this.scroller;
     this.watch = new IntersectionObserver((seen) => this.seen(seen), { root: this.scroller, rootMargin: "1200px 0px" });
     this.scroller.addEventListener("keydown", (e) => this.key(e));
@@ -23,6 +23,7 @@ export class Timeline {
     this.resized = new ResizeObserver(() => { if (this.follow_ && !this.at) this.toEnd(); });
     this.resized.observe(this.scroller);
     this.resized.observe(this.box);
+    this.resized.observe(below);
     this.abort = new AbortController();
   }
 
@@ -71,6 +72,7 @@ export class Timeline {
       s.abort?.abort();
       if (s.el.firstChild && !s.el.contains(document.activeElement)) {
         s.height = s.el.offsetHeight;
+        for (const row of s.el.children) this.keepOpen(row);
         s.el.style.setProperty("--rows", s.height + "px");
         s.el.replaceChildren();
       }
@@ -114,9 +116,32 @@ export class Timeline {
 
   render(s) {
     const had = s.el.childElementCount;
-    for (const ev of s.events.slice(had)) s.el.append(this.row(ev));
+    for (const ev of s.events.slice(had)) {
+      const row = this.row(ev);
+      this.openAgain(row, ev.seq);
+      s.el.append(row);
+    }
     s.el.style.removeProperty("--rows");
     this.mark(s);
+    this.onSeen(s.events.at(-1).seq);
+  }
+
+  /** keepOpen notes what of an event is open before its row leaves the page. */
+  keepOpen(row) {
+    const seq = +row.dataset.seq, at = (list, is) => [...list].flatMap((x, i) => (is(x) ? [i] : []));
+    const open = { raw: !!row.querySelector(".raw").firstChild, folds: at(row.querySelectorAll("details"), (d) => d.open), whole: at(row.querySelectorAll(".text"), (t) => t.classList.contains("long")) };
+    if (open.raw || open.folds.length || open.whole.length) this.opened.set(seq, open); else this.opened.delete(seq);
+  }
+
+  /** openAgain opens what was open when the event was last in the page. */
+  openAgain(row, seq) {
+    const open = this.opened.get(seq);
+    if (!open) return;
+    if (open.raw) row.querySelector(".facts-of").click();
+    const folds = row.querySelectorAll("details");
+    for (const i of open.folds) if (folds[i]) { folds[i].open = true; folds[i].dispatchEvent(new Event("toggle")); }
+    const texts = [...row.querySelectorAll(".text")];
+    for (const i of open.whole) texts[i]?.querySelector(":scope > .more")?.click();
   }
 
   row(ev) {

@@ -72,7 +72,7 @@ const table = {
   "note.appended": (d) => ({ kind: "other", tone: "dim", title: ["note ", b(d.kind)], body: [fold("data", JSON.stringify(d.data))] }),
   "run.requested": (d) => ({
     kind: d.message ? "message" : "run", tone: d.message ? "" : "dim",
-    title: d.loop_request ? `asked for a loop: ${count(d.loop_request.max_iterations)} iterations, at most ${count(d.loop_request.max_total_rounds)} rounds`
+    title: d.loop_request ? `${d.cause === "continue" ? "continued the loop" : "asked for a loop"}: ${count(d.loop_request.max_iterations)} iterations, at most ${count(d.loop_request.max_total_rounds)} rounds`
       : d.message ? "said" : `run requested (${words(d.cause)})`,
     body: said(d.message?.content || d.loop_request?.objective, "person"),
   }),

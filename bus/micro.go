@@ -1,0 +1,27 @@
+package bus
+
+import (
+	"log/slog"
+	"regexp"
+	"strings"
+
+	"github.com/nats-io/nats.go/micro"
+)
+
+// semantic matches the versions that micro takes.
+var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
+
+// microConfig is what the micro services of this package have in common.
+func microConfig(name, description string, subjects Subjects, build string, log *slog.Logger) micro.Config {
+	version := strings.TrimPrefix(build, "v")
+	if !semantic.MatchString(version) {
+		version = "0.0.0" // a build between releases: metadata names it
+	}
+	return micro.Config{
+		Name: name, Version: version, Description: description, QueueGroup: name,
+		Metadata: map[string]string{"prefix": subjects.Prefix(), "build": build},
+		ErrorHandler: func(_ micro.Service, e *micro.NATSError) {
+			log.Error("micro service", "service", name, "subject", e.Subject, "err", e.Description)
+		},
+	}
+}

@@ -1,0 +1,53 @@
+package projection
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"culm/events"
+)
+
+// TestOpen_FilesAreTheOwners: the views hold all that was said, so nobody but
+// the owner reads them, whatever the umask and whoever made the files.
+func TestOpen_FilesAreTheOwners(t *testing.T) {
+	log := events.NewMem()
+	fill(t, log, "s", 3)
+	o := options(t, log)
+	dir := filepath.Join(t.TempDir(), "deep", "views")
+	o.File = filepath.Join(dir, "views.db")
+	start(t, o).awaitReady().stop()
+	wantMode(t, dir, 0o700)
+	wantMode(t, o.File, 0o600)
+	if err := os.Chmod(o.File, 0o644); err != nil { // as an earlier version made it
+		t.Fatal(err)
+	}
+	start(t, o).awaitReady()
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
+		wantMode(t, o.File+suffix, 0o600)
+	}
+	if err := Rebuild(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
+		wantMode(t, o.File+suffix, 0o600)
+	}
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o.File = filepath.Join(open, "views.db")
+	start(t, o).awaitReady()
+	wantMode(t, open, 0o755) // somebody else's folder stays as it is
+}
+
+func wantMode(t *testing.T, name string, want os.FileMode) {
+	t.Helper()
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); got != want {
+		t.Errorf("%s has mode %o, want %o", filepath.Base(name), got, want)
+	}
+}

@@ -1,0 +1,217 @@
+// What runs, goes and breaks while somebody looks at the page.
+
+import { after, before, test } from "node:test";
+import assert from "node:assert/strict";
+import { Engine, Runner, browser, open, publish, shot } from "./harness.mjs";
+
+let e, b;
+
+before(async () => { e = await Engine.start("--lease", "2s"); b = await browser(); });
+after(async () => { await b?.close(); await e?.end(); });
+
+const quiet = (page) => assert.deepEqual(page.bad, [], "errors, dialogs or requests to elsewhere");
+
+/** at opens the page at a place, with its live feed there. */
+async function at(hash, options) {
+  const page = await open(b, e.page, options);
+  await page.locator(".lamp.up").waitFor();
+  const began = page.waitForResponse((r) => r.url().includes("/api/v1/events?brief=1&deltas="));
+  await page.goto(e.url + hash);
+  if (hash.startsWith("#/s/")) await began; else began.catch(() => {});
+  return page;
+}
+
+/** alive keeps the lease of a run while the test looks on. */
+function alive(r) {
+  const timer = setInterval(() => r.do("run.renew").catch(() => {}), 500);
+  return () => clearInterval(timer);
+}
+
+test("a streamed answer is shown as provisional, until the record takes its place", async () => {
+  const r = await Runner.create(e, "stream", { title: "Streams" });
+  await r.request({ prompt: "Say something long." });
+  const stop = alive(r);
+  await r.round();
+  const page = await at("#/s/stream");
+  const draft = page.locator(".draft");
+  await r.stream("Let me see. ", { kind: "reasoning" });
+  await page.locator(".draft", { hasText: "is thinking" }).getByText("Let me see.").waitFor();
+  for (const word of ["First ", "draft, ", "<b>with</b> \u202E a trick. "]) await r.stream(word);
+  const answer = page.locator(".draft", { hasText: "is answering" });
+  await answer.getByText("First draft, <b>with</b> U+202E a trick.").waitFor();
+  await answer.getByText("not recorded yet").waitFor();
+  assert.equal(await page.locator(".events .ev", { hasText: "First draft" }).count(), 0, "it stands among what is recorded");
+  await shot(page, "draft");
+  // Another attempt begins anew; what comes late of the first one is void.
+  await r.stream("retrying: overloaded", { kind: "progress", attempt: 2 });
+  await page.locator(".draft").getByText("retrying: overloaded").waitFor();
+  await r.stream("Second draft", { attempt: 2 });
+  await r.stream("late of the first");
+  await r.stream(", better.", { attempt: 2 });
+  await answer.getByText("Second draft, better.").waitFor();
+  await answer.getByText("attempt 2").waitFor();
+  assert.doesNotMatch(await page.locator(".drafts").innerText(), /First draft|late of the first|retrying/);
+  // What is lost shows as a gap; what is no delta shows as nothing.
+  r.pieces += 3;
+  await r.stream("And more.", { attempt: 2 });
+  await answer.getByText("Second draft, better. … And more.").waitFor();
+  for (const junk of ["not json", '{"round":"x"}', '{"round":0,"index":99,"kind":"text","text":{"a":1}}', "null", "[]"]) await publish(e.ports[0], `agent.delta.stream.${r.run.run_id}`, junk);
+  await r.answer("Second draft, better. And more.", [{ id: "c1", name: "run_command", arguments: '{"command":"make"}' }]);
+  await page.locator(".events .ev", { hasText: "Second draft, better. And more." }).waitFor();
+  await draft.waitFor({ state: "detached" });
+  await r.stream(" later than its round", { attempt: 2 });
+  await r.do("tool.start", { tool_call_id: "c1" });
+  await r.stream("compiling…\n", { kind: "tool_output", tool_call_id: "c1" });
+  await page.locator(".draft", { hasText: "output of c1" }).getByText("compiling…").waitFor();
+  assert.equal(await draft.count(), 1, "a delta of a recorded round is shown");
+  await shot(page, "draft-tool");
+  await r.do("tool.finish", { tool_call_id: "c1", success: true, content: "compiled" });
+  await draft.waitFor({ state: "detached" });
+  await r.round();
+  await r.stream("Done");
+  await answer.getByText("Done").waitFor();
+  await r.finish("cancelled");
+  await draft.waitFor({ state: "detached" });
+  stop();
+  quiet(page);
+  await page.context().close();
+});
+
+test("a flood of deltas keeps the page as small as it was", async () => {
+  const r = await Runner.create(e, "flood");
+  await r.request({ prompt: "Flood." });
+  const stop = alive(r);
+  await r.round();
+  const page = await at("#/s/flood", { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, colorScheme: "dark" });
+  const line = "x".repeat(4000) + "\n";
+  for (let i = 0; i < 400; i++) await r.stream(line);
+  await r.stream("the very end");
+  const answer = page.locator(".draft", { hasText: "is answering" });
+  await answer.getByText("the very end").waitFor();
+  const shown = (await answer.innerText()).length;
+  assert.ok(shown > 8000 && shown < 30000, `${shown} characters are shown`);
+  for (let i = 0; i < 100; i++) await r.stream("y", { kind: "tool_output", tool_call_id: "call " + i });
+  await page.locator(".draft", { hasText: "call 99" }).waitFor();
+  assert.ok((await page.locator(".draft").count()) <= 12);
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "the page is wider than its window");
+  const box = await page.evaluate(() => { const r = document.querySelector(".draft:last-child").getBoundingClientRect(); return r.bottom <= innerHeight && r.top < innerHeight; });
+  assert.ok(box, "the newest is out of sight");
+  await shot(page, "draft-phone-dark");
+  stop();
+  await r.finish();
+  await page.locator(".draft").first().waitFor({ state: "detached" });
+  quiet(page);
+  await page.context().close();
+});
+
+test("what was opened is open after scrolling away and back", async () => {
+  const r = await Runner.create(e, "folds");
+  await r.request({ prompt: "Read." });
+  const stop = alive(r);
+  await r.round();
+  await r.answer("Reading.", [{ id: "c1", name: "read_file", arguments: '{"path":"a"}' }]);
+  await r.tool("c1", "line of the result\n".repeat(300));
+  await r.finish();
+  stop();
+  for (let i = 0; i < 10; i++) await Promise.all(Array.from({ length: 30 }, (_, n) => e.do("folds", "message.submit", { content: `message ${i} ${n}` })));
+  const page = await at("#/s/folds");
+  await page.locator(".scroller").evaluate((s) => { s.dispatchEvent(new Event("wheel")); s.scrollTop = 0; });
+  const row = page.locator(".ev", { hasText: "read_file succeeded" });
+  await row.locator("summary").click();
+  await row.getByRole("button", { name: /show all/ }).click();
+  await row.getByRole("button", { name: /^Details of event/ }).click();
+  await row.locator(".details").waitFor();
+  await page.evaluate(() => document.activeElement.blur()); // what has the focus stays in the page
+  const seq = await row.getAttribute("data-seq"), height = (await row.boundingBox()).height;
+  await page.locator(".scroller").evaluate((s) => { s.scrollTop = s.scrollHeight; });
+  await row.waitFor({ state: "detached" });
+  await page.locator(".scroller").evaluate((s) => { s.scrollTop = 0; });
+  const again = page.locator(`.ev[data-seq="${seq}"]`);
+  await again.locator("details[open] .text.long").waitFor();
+  await again.locator(".details").waitFor();
+  assert.equal(await again.getByRole("button", { name: /^Details of event/ }).getAttribute("aria-expanded"), "true");
+  assert.ok(Math.abs((await again.boundingBox()).height - height) < 2, "it is not as it was left");
+  // What is closed again stays closed.
+  await again.getByRole("button", { name: /^Details of event/ }).click();
+  await again.locator("summary").first().click();
+  await page.evaluate(() => document.activeElement.blur());
+  await page.locator(".scroller").evaluate((s) => { s.scrollTop = s.scrollHeight; });
+  await again.waitFor({ state: "detached" });
+  await page.locator(".scroller").evaluate((s) => { s.scrollTop = 0; });
+  await again.waitFor();
+  assert.equal(await again.locator("details[open], .details").count(), 0);
+  quiet(page);
+  await page.context().close();
+});
+
+test("a deleted session leaves the list, the page of it and the inbox", async () => {
+  const r = await Runner.create(e, "doomed", { title: "Not for long" });
+  await r.request({ prompt: "Ask." });
+  await r.round();
+  await r.answer("", [{ id: "g", name: "run_command", arguments: "{}" }]);
+  await r.do("tool.park", { tool_call_id: "g", question: "Run it?", request: { tool_name: "run_command", permission_type: "execute_command", resource: "true" } });
+  const list = await at("#/inbox"), page = await at("#/s/doomed");
+  await list.locator(".card", { hasText: "Not for long" }).waitFor();
+  const birth = (await e.get("sessions/doomed/state")).birth;
+  await e.do("doomed", "session.delete", { birth });
+  await list.locator(".side .row", { hasText: "Not for long" }).waitFor({ state: "detached", timeout: 30000 });
+  await list.locator(".card", { hasText: "Not for long" }).waitFor({ state: "detached" });
+  await page.getByText("There is no session").waitFor();
+  assert.ok(await list.locator(".side .row").count() > 0, "others have gone as well");
+  quiet(page); quiet(list);
+  await page.context().close();
+  await list.context().close();
+});
+
+test("a session that cannot be read on is shown as stuck, with the reason", async () => {
+  await e.do("poison", "session.create", { title: "Poisoned" });
+  await e.until("sessions/list?text=Poisoned", (r) => r.items.length);
+  const page = await at("#/");
+  await publish(e.ports[0], "agent.log.poison.note.appended", "this is <b>no</b> event");
+  const line = page.locator(".main .line", { hasText: "Poisoned" });
+  await line.getByText("stuck at event 2").waitFor();
+  await line.getByText("malformed").waitFor();
+  await page.locator(".side .row", { hasText: "Poisoned" }).getByText("stuck").waitFor();
+  await page.getByLabel("Status").selectOption("stuck");
+  await page.waitForFunction(() => document.querySelectorAll(".side .row").length === 1);
+  assert.equal(await page.locator(".lamp").innerText(), "live", "one stuck session makes all views late");
+  await shot(page, "stuck");
+  await line.click();
+  await page.locator(".progress").getByText("stuck at event 2").waitFor();
+  await page.locator(".ev", { hasText: "session created" }).waitFor(); // what can be read, and what cannot
+  await page.locator(".ev", { hasText: "these bytes are no event" }).getByText("this is <b>no</b> event").waitFor();
+  await page.locator(".badge.bad").waitFor();
+  assert.equal(await page.locator(".composer:visible, .actions button").count(), 0, "it offers what would be refused");
+  await shot(page, "stuck-session");
+  quiet(page);
+  await page.context().close();
+});
+
+test("a loop whose runner died is continued, after a confirmation", async () => {
+  const r = await Runner.create(e, "lost", { title: "Lost runner" });
+  await r.request({ prompt: "Improve it.", loop: { max_iterations: 4, max_total_rounds: 9 } });
+  await r.round();
+  await r.answer("Draft one.");
+  await r.round();
+  const page = await at("#/s/lost");
+  await page.locator(".ev", { hasText: "run interrupted" }).waitFor({ timeout: 30000 });
+  const go = page.getByRole("button", { name: "Continue loop" });
+  await go.waitFor();
+  await shot(page, "continue");
+  await go.click();
+  await page.getByRole("dialog").getByText("remaining iterations").waitFor();
+  await page.keyboard.press("Escape"); // not confirmed: nothing happens
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+  assert.equal((await e.get("sessions/lost/state")).state.run, null);
+  await go.click();
+  await shot(page, "continue-dialog");
+  await page.getByRole("dialog").getByRole("button", { name: "Continue loop" }).click();
+  await page.locator(".ev", { hasText: "continued the loop: 3 iterations" }).waitFor();
+  const state = (await e.get("sessions/lost/state")).state;
+  assert.equal(state.run.cause, "continue");
+  await r.claim(state.run.run_id);
+  await page.locator(".progress").getByText("iteration 1 of 3").waitFor();
+  await r.finish("cancelled");
+  quiet(page);
+  await page.context().close();
+});
