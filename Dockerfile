@@ -8,7 +8,7 @@ RUN go mod download
 COPY . .
 ARG VERSION=unknown
 RUN mkdir /out && for dir in cmd/*/; do \
-      CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=${VERSION}" -o "/out/$(basename "$dir")" "./$dir" || exit 1; \
+      CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X culm/internal/version.release=${VERSION}" -o "/out/$(basename "$dir")" "./$dir" || exit 1; \
     done
 
 FROM alpine:3.22

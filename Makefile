@@ -34,7 +34,7 @@ demo: ## run a loop on a temporary engine, approve a call of it, and audit it
 .PHONY: build
 build: ## build the binaries into bin/
 	@mkdir -p bin
-	for b in $(BINARIES); do $(GO) build -trimpath -ldflags '-X main.release=$(VERSION)' -o bin/$$b ./cmd/$$b; done
+	for b in $(BINARIES); do $(GO) build -trimpath -ldflags '-X culm/internal/version.release=$(VERSION)' -o bin/$$b ./cmd/$$b; done
 
 .PHONY: test
 test: ## run all tests

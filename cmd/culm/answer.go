@@ -12,7 +12,7 @@ import (
 
 type answer struct {
 	Session sessionName `arg:"" help:"Name of the session."`
-	Words   []string    `arg:"" name:"[call] text" help:"The answer, exactly as an option is written or, where that is allowed, in other words; - reads it from standard input. The id of the call stands before it where several items wait."`
+	Words   []string    `arg:"" name:"text" help:"The answer in one argument, exactly as an option is written or, where that is allowed, in other words; - reads it from standard input. Where several items wait, the id of the call as an argument before it."`
 	Follow  bool        `short:"f" help:"Show what happens until the run ends."`
 	commandFlags
 }
@@ -113,7 +113,7 @@ type resolve struct {
 
 // Help is shown by culm resolve --help.
 func (resolve) Help() string {
-	return `For a call that was started and whose outcome was lost with its runner. Look first what it did; it is never run again by itself. To have it run again, approve it instead.`
+	return `For a call that was started and whose outcome was lost with its runner; exactly one of --success and --failed tells it. Look first what it did; it is never run again by itself. To have it run again, approve it instead.`
 }
 
 func (c *resolve) Run(ctx context.Context, a *app) error {

@@ -292,12 +292,14 @@ func TestWatchAsks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	say("[a]llow once, allow for this [s]ession, [d]eny, deny for this session [x], skip: ", "skip\n")
+	say("[a]llow once, allow for this [s]ession, [d]eny, deny for this session [x], Enter to skip: ", "skip\n")
 	lines.until(t, "it goes on waiting")
 	must(t, url, "session", "create", "s2")
 	waitsFor(t, url, "s2", "run", "s2", "go", "-f")
 	say("skip: ", "maybe\n")
 	lines.until(t, "none of the keys")
+	say("skip: ", "\n") // it asks again
+	lines.until(t, "skipped; it goes on waiting: culm approve s2 write_1")
 	must(t, url, "session", "create", "s3")
 	waitsFor(t, url, "s3", "run", "s3", "go", "-f")
 	lines.until(t, "skip: ")

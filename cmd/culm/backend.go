@@ -14,6 +14,9 @@ type backend interface {
 	Do(ctx context.Context, session, name string, data any, opts sendOptions) (aggregate.Reply, error)
 	// Read asks an engine for state or events.
 	Read(ctx context.Context, session string, q aggregate.ReadQuery) (aggregate.ReadReply, error)
+	// Query asks a projector for a view and returns its answer as it came;
+	// nats.ErrNoResponders where there is none.
+	Query(ctx context.Context, view, verb string, request []byte) ([]byte, error)
 	// Log reads the streams themselves, without an engine.
 	Log() logReader
 	// Feed follows events as they are stored.

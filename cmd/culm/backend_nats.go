@@ -77,6 +77,14 @@ func (b *natsBackend) Read(ctx context.Context, session string, q aggregate.Read
 	return b.client.Read(ctx, session, q, bus.NoRetry(), bus.AttemptTimeout(b.timeout))
 }
 
+func (b *natsBackend) Query(ctx context.Context, view, verb string, request []byte) ([]byte, error) {
+	m, err := b.nc.RequestWithContext(ctx, b.subjects.Query(view, verb), request)
+	if err != nil {
+		return nil, err
+	}
+	return m.Data, nil
+}
+
 func (b *natsBackend) Log() logReader { return b.log }
 
 func (b *natsBackend) Feed() events.Feed {

@@ -14,13 +14,15 @@ import (
 
 const description = `Drive, watch and audit agent sessions that a culm engine keeps.
 
-Start an engine first (go run ./cmd/engine). Then, for a session of three repetitions:
+Start an engine first (go run ./cmd/engine). Then, for a session of three
+repetitions:
 
   culm session create demo
   culm loop start demo "Fix the failing test" --iterations 3 --follow
   culm audit demo
 
-Exit status: 0 all is well; 1 refused, failed or, with --follow, not finished, and findings of an audit; 2 bad arguments.`
+Exit status: 0 all is well; 1 refused, failed or, with --follow, not finished,
+and findings of an audit; 2 bad arguments.`
 
 // globals are the flags of every command.
 type globals struct {
@@ -35,7 +37,8 @@ type globals struct {
 
 // cli is the whole command line.
 type cli struct {
-	globals `embed:"" group:"For every command:"`
+	globals     `embed:"" group:"For every command:"`
+	ShowVersion versionFlag `name:"version" help:"Print the version."`
 
 	Session struct {
 		Create sessionCreate `cmd:"" help:"Create a session."`
@@ -75,7 +78,12 @@ type cli struct {
 	State state  `cmd:"" help:"Show the state that the stored events add up to."`
 	Audit audit  `cmd:"" help:"Check that nothing stored was changed, lost, doubled or moved."`
 
+	Search search     `cmd:"" help:"Find messages of all sessions by their words."`
+	Usage  tokenUsage `cmd:"" help:"Show the tokens that models used, by session, model or day."`
+	Page   page       `cmd:"" help:"Print the address of the engine's web page."`
+
 	Demo       demo       `cmd:"" help:"Run a loop on an engine of its own in a temporary folder, and audit it."`
+	Help       help       `cmd:"" help:"Show help about a command."`
 	Version    version    `cmd:"" help:"Print the version."`
 	Completion completion `cmd:"" help:"Print a completion script for a shell."`
 }
@@ -85,7 +93,7 @@ func options(a *app) []kong.Option {
 		kong.Name("culm"), kong.Description(description),
 		kong.Vars{"actor": defaultActor()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoAppDescFormat: true, WrapUpperBound: 100}),
-		kong.Writers(a.out, a.errOut),
+		kong.Writers(a.out, a.errOut), kong.Bind(a),
 		kong.Exit(func(code int) { panic(exit(code)) }),
 	}
 }

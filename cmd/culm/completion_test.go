@@ -31,7 +31,7 @@ func TestBashCompletes(t *testing.T) {
 	}
 	script := culm(t, &fake{}, "completion", "bash").out
 	for line, want := range map[string]string{
-		"culm se":                        "session send",
+		"culm se":                        "session send search",
 		"culm session cr":                "create",
 		"culm --json session cr":         "create",
 		"culm loop start demo --iter":    "--iterations",

@@ -1,19 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"culm/aggregate"
 	"culm/aggregate/policy"
 	"culm/events"
-	"culm/internal/show"
 )
 
 // Decisions of approval.decide.
@@ -45,7 +40,7 @@ type approve struct {
 	Everywhere   bool   `name:"global" xor:"scope" help:"Allow it everywhere from now on; asks once more, or takes --confirm-global."`
 	Confirmed    bool   `name:"confirm-global" help:"I mean it: everywhere."`
 	Matcher      string `placeholder:"ID" help:"Which suggested matcher to remember (${default})." default:"exact_resource"`
-	Note         string `help:"Why; it is stored."`
+	Note         string `placeholder:"TEXT" help:"Why; it is stored."`
 	Yes          bool   `short:"y" help:"Do not ask."`
 	Follow       bool   `short:"f" help:"Show what happens until the run ends."`
 	commandFlags
@@ -76,7 +71,7 @@ type deny struct {
 	aboutCall
 	ForSession bool   `name:"session" help:"Deny what the matcher covers for this session, too."`
 	Matcher    string `placeholder:"ID" help:"Which suggested matcher to remember (${default})." default:"exact_resource"`
-	Note       string `help:"Why; it is stored, and the model reads it."`
+	Note       string `placeholder:"TEXT" help:"Why; it is stored, and the model reads it."`
 	Yes        bool   `short:"y" help:"Do not ask."`
 	Follow     bool   `short:"f" help:"Show what happens until the run ends."`
 	commandFlags
@@ -176,127 +171,4 @@ func (v *verdict) remembers(it *item) *events.Matcher {
 		}
 	}
 	return nil
-}
-
-// agree shows the item and asks, where a person looks on and has not said --yes.
-// A rule for everything needs a word of its own.
-func (a *app) agree(ctx context.Context, it *item, v *verdict) error {
-	if a.terminal && !a.JSON && !v.yes {
-		fmt.Fprint(a.errOut, it.block(a, false))
-	}
-	if v.decision == allowGlobal && !v.confirmed {
-		if !a.terminal {
-			return usage(errors.New("a rule for every session of this installation needs --confirm-global"), nil)
-		}
-		if a.ask(ctx, fmt.Sprintf("Allow %s everywhere, in every session, from now on? Type global: ", v.scope(it))) != "global" {
-			return errNothingDone
-		}
-		v.confirmed = true
-		return nil
-	}
-	if !a.terminal || a.JSON || v.yes {
-		return nil
-	}
-	question := "Run exactly this, once?"
-	switch {
-	case !v.allows():
-		question = "Deny it?"
-	case it.Kind == kindUnknown:
-		question = "It may have happened already. Run exactly this again, once?"
-	case v.decision != allowOnce:
-		question = fmt.Sprintf("Run this, and from now on %s?", v.scope(it))
-	}
-	switch strings.ToLower(a.ask(ctx, question+" [y/N] ")) {
-	case "y", "yes":
-		return nil
-	}
-	return errNothingDone
-}
-
-var errNothingDone = errors.New("nothing was done")
-
-// scope tells what a remembered decision covers.
-func (v *verdict) scope(it *item) string {
-	m := v.remembers(it)
-	if m == nil {
-		return show.Clean(v.matcher)
-	}
-	return fmt.Sprintf("%s for %s %s", show.Clean(it.Request.PermissionType), strings.ReplaceAll(show.Clean(m.Kind), "_", " "), show.Clip(exact(m.Pattern), listValue))
-}
-
-// ask reads one line of a person; "" at the end of the input.
-func (a *app) ask(ctx context.Context, question string) string {
-	fmt.Fprint(a.errOut, question)
-	text, _ := a.line(ctx)
-	if ctx.Err() != nil {
-		fmt.Fprintln(a.errOut)
-	}
-	return text
-}
-
-// line reads one line of standard input; ok is false at its end and when ctx
-// ends before.
-func (a *app) line(ctx context.Context) (text string, ok bool) {
-	if a.lines == nil {
-		a.lines = bufio.NewReader(a.in)
-	}
-	read := make(chan struct{})
-	var line string
-	var err error
-	go func() { // nothing ends a read but its input
-		defer close(read)
-		line, err = a.lines.ReadString('\n')
-	}()
-	select {
-	case <-read:
-		return strings.TrimSpace(line), err == nil || line != ""
-	case <-ctx.Done():
-		return "", false
-	}
-}
-
-var past = map[string]string{
-	allowOnce: "allowed once", allowSession: "allowed for this session", allowWorkspace: "allowed in this workspace", allowGlobal: "allowed everywhere",
-	denyOnce: "denied", denySession: "denied for this session",
-}
-
-func (v *verdict) told(it *item) string {
-	text := fmt.Sprintf("%s: %s (call %s)", past[v.decision], show.Clip(show.Clean(it.Tool), 40), it.name())
-	if m := v.remembers(it); m != nil {
-		text += ", and from now on " + v.scope(it)
-	}
-	return text
-}
-
-// decided tells what became of an accepted decision or answer.
-func (a *app) decided(ctx context.Context, b backend, it *item, r aggregate.Reply, text string, follow bool) error {
-	var out struct {
-		Replayed bool   `json:"replayed"`
-		RunID    string `json:"run_id"`
-		Blocked  string `json:"blocked"`
-	}
-	if len(r.Result) > 0 {
-		if err := json.Unmarshal(r.Result, &out); err != nil {
-			return fmt.Errorf("result of the decision: %w", err)
-		}
-	}
-	switch {
-	case out.Replayed:
-		text = "nothing changes, the same was decided before"
-		if before := a.became(ctx, b, it); before != "" {
-			text += ": " + before
-		}
-	case out.Blocked != "":
-		text += fmt.Sprintf("; it is stored, and waits for what becomes of the loop whose runner was lost: culm loop continue %[1]s or culm loop abandon %[1]s", it.Session)
-	case out.RunID != "" && follow && r.Event != nil:
-		if !a.JSON {
-			fmt.Fprintln(a.out, text+"; the run goes on")
-		}
-		return a.follow(ctx, b, it.Session, out.RunID, r.Event.Sequence-1)
-	case out.RunID != "":
-		text += fmt.Sprintf("; the run goes on, culm watch %s shows it", it.Session)
-	default:
-		text += "; other calls are under way or still wait: culm pending " + it.Session
-	}
-	return a.tell(r, "%s", text)
 }

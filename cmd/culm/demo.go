@@ -18,7 +18,7 @@ type demo struct{}
 
 // Help is shown by culm demo --help.
 func (demo) Help() string {
-	return `Starts an engine with its own NATS server in a temporary folder and has it run a loop of three iterations over the recorded session that ships with culm (no model is called). The first file that is to be written waits for a person: the demo shows it, approves it as "demo-approver", and the loop goes on. Then the engine is stopped and started again on the same data, what is stored is audited, and who allowed what is shown. The folder is removed at the end.`
+	return `Starts an engine with its own NATS server in a temporary folder and has it run a loop of three iterations over the recorded session that ships with culm (no model is called). The first file that is to be written waits for a person: the demo shows it, approves it as "approver", and the loop goes on. Then the engine is stopped and started again on the same data, what is stored is audited, and who allowed what is shown. The folder is removed at the end.`
 }
 
 const (
@@ -96,7 +96,7 @@ func awaitReady(out io.Reader) (url string, err error) {
 }
 
 // demoApprover is who approves in the demo.
-const demoApprover = "demo-approver"
+const demoApprover = "approver" // no longer than the column of actors
 
 // demoLoop runs the loop until it waits for a person, and approves.
 func (a *app) demoLoop(ctx context.Context) error {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"culm/internal/engine"
 )
 
@@ -85,8 +87,22 @@ func TestASessionFromCreationToAudit(t *testing.T) {
 	if out := must(t, url, "state", "demo", "--at", "2", "--transcript"); !strings.Contains(out, "[2] user, person\n    the next draft") {
 		t.Errorf("state at 2 says\n%s", out)
 	}
-	if out := must(t, url, "session", "list"); !strings.Contains(out, "demo") || !strings.Contains(out, "run.finished") {
+	waitForViews(t, url, "demo")
+	if out := must(t, url, "session", "list", "--status", "idle"); !strings.Contains(out, "demo     idle    completed, 3 of 3 done") {
 		t.Errorf("list says\n%s", out)
+	}
+	if out := must(t, url, "search", "the", "next", "dra"); !strings.Contains(out, "demo 2  user, ") || !strings.Contains(out, "\n    the next draft\n") {
+		t.Errorf("search says\n%s", out)
+	}
+	if out := must(t, url, "search", "nowhere"); out != "no message has “nowhere”\n" {
+		t.Errorf("search of nothing says\n%s", out)
+	}
+	_, shown, _ := strings.Cut(must(t, url, "session", "show", "demo"), "usage      ")
+	tokens, _, _ := strings.Cut(shown, " tokens")
+	for _, by := range []string{"session", "model", "day"} {
+		if out := must(t, url, "usage", "--by", by); tokens == "" || !strings.HasSuffix(out, "  "+tokens+"\n") {
+			t.Errorf("usage by %s says\n%s", by, out)
+		}
 	}
 	must(t, url, "audit", "--all")
 
@@ -101,6 +117,22 @@ func TestASessionFromCreationToAudit(t *testing.T) {
 	must(t, url, "session", "delete", "demo", "--yes")
 	if r := person(t.Context(), t, url, "state", "demo"); r.status != exitFailed || !strings.Contains(r.err, "session_not_found") {
 		t.Errorf("after the deletion: status %d, %q", r.status, r.err)
+	}
+}
+
+// waitForViews has the query service wait until it has all of a session.
+func waitForViews(t *testing.T, url, session string) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	n := strings.Count(must(t, url, "log", session, "--json"), "\n")
+	request := fmt.Sprintf(`{"session":%q,"min_sequence":{%q:%d},"wait_ms":20000}`, session, session, n)
+	reply, err := nc.Request("agent.query.sessions.get", []byte(request), 30*time.Second)
+	if err != nil || !strings.Contains(string(reply.Data), `"ok":true`) {
+		t.Fatalf("views: %v", err)
 	}
 }
 
@@ -182,7 +214,7 @@ func TestDemo(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := person(t.Context(), t, "nats://127.0.0.1:1", "demo")
 	for _, want := range []string{
-		"waits for approval of write_file", "with      path: ", "demo-approver  allows tool Write for this session",
+		"waits for approval of write_file", "with      path: ", "approver    allows tool Write for this session",
 		"loop completed, 3/3", "demo: 54 events, all fine", "Who allowed what", "culm session create",
 	} {
 		if !strings.Contains(r.out, want) {

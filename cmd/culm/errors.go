@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,19 +21,19 @@ var errFindings = errors.New("findings")
 // usageError: the arguments are wrong; exit status 2.
 type usageError struct {
 	err     error
-	command string // path of the command, for its help
+	command string // path of the command, for its help; "" for the one that runs
 }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// usage marks err as a fault of the arguments; command may be nil.
+// usage marks err as a fault of the arguments; command is nil for the one that
+// runs.
 func usage(err error, command *kong.Context) error {
-	u := &usageError{err: err, command: "culm"}
-	if command == nil {
-		if p, ok := errors.AsType[*kong.ParseError](err); ok {
-			command = p.Context
-		}
+	u := &usageError{err: err}
+	if p, ok := errors.AsType[*kong.ParseError](err); ok {
+		u.err, command = errors.New(plainly(p)), p.Context
+		u.command = "culm"
 	}
 	if command != nil {
 		if n := command.Selected(); n != nil {
@@ -85,7 +86,7 @@ func (a *app) explain(err error) (text, hint string) {
 	text = show.Clean(err.Error())
 	switch {
 	case errors.As(err, &u):
-		return text, "see " + u.command + " --help"
+		return text, "see " + cmp.Or(u.command, a.chosen, "culm") + " --help"
 	case errors.As(err, &r):
 		return text, hintFor(r.why.Code, r.session)
 	case errors.As(err, &un):

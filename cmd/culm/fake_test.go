@@ -33,6 +33,8 @@ type fake struct {
 	stored  map[string][]events.Record
 	live    []events.Record // what the feed has
 	closed  bool
+	views   map[string][]string // answers of Query by name, in order; nil is no projector
+	asked   []string            // queries, with their requests
 }
 
 type sent struct {
@@ -87,6 +89,22 @@ func (f *fake) Read(_ context.Context, session string, q aggregate.ReadQuery) (a
 		}
 	}
 	return aggregate.ReadReply{OK: true, Session: session, Birth: "01BIRTH", Sequence: 9, HeadHash: "ab12", State: []byte(state)}, nil
+}
+
+func (f *fake) Query(_ context.Context, view, verb string, request []byte) ([]byte, error) {
+	name := view + "." + verb
+	f.asked = append(f.asked, name+" "+string(request))
+	if f.views == nil {
+		return nil, errNoEngine
+	}
+	answers := f.views[name]
+	if len(answers) == 0 {
+		return []byte(`{"ok":true,"as_of":{},"items":[]}`), nil
+	}
+	if len(answers) > 1 {
+		f.views[name] = answers[1:]
+	}
+	return []byte(answers[0]), nil
 }
 
 func (f *fake) Log() logReader    { return fakeLog{f} }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"culm/aggregate"
@@ -74,71 +73,4 @@ func (c *loopStatus) Run(ctx context.Context, a *app) error {
 		_, err = fmt.Fprint(a.out, v.loopLines())
 	}
 	return err
-}
-
-// aftermath is what a person says about a loop whose runner was lost.
-type aftermath struct {
-	Session     sessionName `arg:"" help:"Name of the session."`
-	Generation  string      `placeholder:"ID" help:"Only this loop; by default the one there is."`
-	Acknowledge bool        `name:"acknowledge-unknown" help:"I know that the outcome of the last step is not known."`
-	commandFlags
-}
-
-// body checks the acknowledgement and finds the generation.
-func (c *aftermath) body(ctx context.Context, a *app, b backend) (data, error) {
-	if !c.Acknowledge {
-		return nil, usage(fmt.Errorf("nobody knows how the last step ended; look at it (culm log %s), then say so with --acknowledge-unknown", c.Session), nil)
-	}
-	if c.Generation == "" {
-		r, err := a.read(ctx, b, string(c.Session), aggregate.ReadQuery{})
-		if err != nil {
-			return nil, err
-		}
-		v, err := viewOf(r)
-		if err != nil {
-			return nil, err
-		}
-		if v.Loop == nil {
-			return nil, errors.New("there is no loop")
-		}
-		c.Generation = v.Loop.Generation
-	}
-	return data{"generation": c.Generation, "acknowledge_unknown": true}, nil
-}
-
-type loopContinue struct {
-	aftermath
-	Follow bool `short:"f" help:"Show what happens until the loop ends."`
-}
-
-func (c *loopContinue) Run(ctx context.Context, a *app) error {
-	b, err := a.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	body, err := c.body(ctx, a, b)
-	if err != nil {
-		return err
-	}
-	return a.requestOn(ctx, b, request{session: string(c.Session), name: "loop.continue", body: body, follow: c.Follow, flags: c.commandFlags})
-}
-
-type loopAbandon struct{ aftermath }
-
-func (c *loopAbandon) Run(ctx context.Context, a *app) error {
-	b, err := a.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	body, err := c.body(ctx, a, b)
-	if err != nil {
-		return err
-	}
-	r, err := a.do(ctx, b, string(c.Session), "loop.abandon", body, c.commandFlags)
-	if err != nil {
-		return a.failed(r, err)
-	}
-	return a.tell(r, "loop abandoned; session %s is free for other work", c.Session)
 }

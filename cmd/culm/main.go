@@ -26,7 +26,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	a := &app{in: os.Stdin, out: os.Stdout, errOut: os.Stderr, terminal: isTerminal(os.Stdout), now: time.Now, place: time.Local, dial: dialNATS}
+	a := &app{in: os.Stdin, out: os.Stdout, errOut: os.Stderr, terminal: isTerminal(os.Stdout), width: terminalWidth(os.Stdout), now: time.Now, place: time.Local, dial: dialNATS}
 	status := a.main(ctx, os.Args[1:])
 	stop()
 	os.Exit(status)
@@ -38,10 +38,12 @@ type app struct {
 	in          io.Reader
 	out, errOut io.Writer
 	terminal    bool // out is a terminal
+	width       int  // of the terminal in characters, 0 for none
 	now         func() time.Time
 	place       *time.Location
 	dial        func(ctx context.Context, a *app) (backend, error)
 	parser      *kong.Kong
+	chosen      string        // path of the command that runs, "" before it is known
 	lines       *bufio.Reader // over in, for whoever is asked something
 }
 
@@ -59,6 +61,9 @@ func (a *app) main(ctx context.Context, args []string) (status int) {
 			panic(r)
 		}
 	}()
+	if len(args) == 0 {
+		return a.bare()
+	}
 	var grammar cli
 	var err error
 	a.parser, err = kong.New(&grammar, options(a)...)
@@ -70,6 +75,7 @@ func (a *app) main(ctx context.Context, args []string) (status int) {
 		return a.report(usage(err, command))
 	}
 	a.globals = grammar.globals
+	a.chosen = command.Selected().FullPath()
 	if err := a.globals.check(); err != nil {
 		return a.report(usage(err, command))
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"culm/aggregate"
-	"culm/events"
 )
 
 func TestBadArgumentsExitWith2(t *testing.T) {
@@ -32,7 +31,6 @@ func TestBadArgumentsExitWith2(t *testing.T) {
 		"no such file":                   {"audit", "--file", "/does/not/exist"},
 		"unknown shell":                  {"completion", "tcsh"},
 		"delete without --yes at a pipe": {"session", "delete", "demo"},
-		"continue without saying so":     {"loop", "continue", "demo"},
 		"two scopes":                     {"approve", "demo", "--session", "--global"},
 		"answer without text":            {"answer", "demo"},
 		"answer of three words":          {"answer", "demo", "c1", "two", "words"},
@@ -202,20 +200,5 @@ func TestToToken(t *testing.T) {
 		if got := toToken(in); got != want {
 			t.Errorf("toToken(%q) = %q, want %q", in, got, want)
 		}
-	}
-}
-
-func TestSessionList(t *testing.T) {
-	f := &fake{stored: map[string][]events.Record{
-		"demo":      story(t, "demo", events.SessionCreated{Settings: events.Settings{Title: "Tidy \x1b[2J up"}}, events.MessageSubmitted{}),
-		"_settings": story(t, "_settings", events.PolicyModeChanged{}),
-	}}
-	want := "SESSION  EVENTS  LAST EVENT         WHEN            TITLE\n" +
-		"demo     2       message.submitted  59 minutes ago  Tidy \\x1b[2J up\n"
-	if r := culm(t, f, "session", "list"); r.out != want || r.status != exitOK {
-		t.Errorf("status %d, err %q\n%s", r.status, r.err, r.out)
-	}
-	if r := culm(t, &fake{}, "session", "list"); !strings.Contains(r.out, "culm session create") {
-		t.Errorf("the empty list says %q", r.out)
 	}
 }

@@ -11,7 +11,7 @@ import (
 type mode struct {
 	Session sessionName `arg:"" help:"Name of the session."`
 	Mode    string      `arg:"" enum:"default,bypass,auto,plan,exit-plan" help:"default asks a person by policy; bypass asks only about what is dangerous; auto asks nobody; plan lets nothing change the world until exit-plan."`
-	Reason  string      `help:"Of plan: why; it is stored."`
+	Reason  string      `placeholder:"TEXT" help:"Of plan: why; it is stored."`
 	commandFlags
 }
 

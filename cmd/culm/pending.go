@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"golang.org/x/sync/errgroup"
 
 	"culm/aggregate"
+	"culm/projection"
 )
 
 type pending struct {
@@ -57,13 +59,70 @@ func blankLine(i int) string {
 	return "\n"
 }
 
-// allWaiting reads what waits in a session, or with "" in all, oldest first.
-// Sessions are read a few at a time; one that is deleted meanwhile is passed
-// over.
+// allWaiting reads what waits in a session, or with "" in all, oldest first. Of
+// one session an engine is asked, of all a projector, which may be a moment
+// behind; where there is none, an engine for every session.
 func (a *app) allWaiting(ctx context.Context, b backend, session string) ([]item, error) {
 	if session != "" {
 		return a.waitingIn(ctx, b, session)
 	}
+	items, err := a.viewedWaiting(ctx, b)
+	if withoutViews(err) {
+		return a.readWaiting(ctx, b)
+	}
+	return items, err
+}
+
+// viewedWaiting reads what waits from the views.
+func (a *app) viewedWaiting(ctx context.Context, b backend) (items []item, err error) {
+	var cut bool
+	for it, err := range all(0, &cut, func(l projection.List) (projection.Page[projection.ApprovalItem], error) {
+		return query[projection.ApprovalItem](ctx, a, b, "approvals.list", "", projection.ApprovalsQuery{List: l})
+	}) {
+		if err != nil {
+			return nil, err
+		}
+		if it.Omitted { // too large for a page of the view
+			whole, err := a.waitingIn(ctx, b, it.Session)
+			if err != nil {
+				return nil, err
+			}
+			whole = slices.DeleteFunc(whole, func(w item) bool { return w.MessageID != it.MessageID })
+			items = append(items, whole...)
+			continue
+		}
+		one, err := itemOf(it)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, one)
+	}
+	return items, nil
+}
+
+// itemOf is the item that a view tells of.
+func itemOf(v projection.ApprovalItem) (item, error) {
+	it := item{
+		Session: v.Session, ToolCallID: v.ToolCallID, MessageID: v.MessageID, Kind: v.Kind, Tool: v.Name, Generation: v.Generation, Since: v.Since,
+		Sequence: uint64(max(0, v.SinceSeq)), Arguments: v.Arguments, ArgumentsBytes: int(v.ArgumentsBytes), ArgumentsDigest: v.ArgumentsDigest,
+	}
+	if len(v.Question) > 0 {
+		if err := json.Unmarshal(v.Question, &it.Question); err != nil {
+			return it, fmt.Errorf("question of %s: %w", it.name(), err)
+		}
+	}
+	if len(v.Request) > 0 {
+		if err := json.Unmarshal(v.Request, &it.Request); err != nil {
+			return it, fmt.Errorf("request of %s: %w", it.name(), err)
+		}
+	}
+	it.decisions()
+	return it, nil
+}
+
+// readWaiting asks an engine about every session, a few at a time; one that is
+// deleted meanwhile is passed over.
+func (a *app) readWaiting(ctx context.Context, b backend) ([]item, error) {
 	infos, err := b.Log().Sessions(ctx)
 	if err != nil {
 		return nil, err

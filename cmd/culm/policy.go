@@ -85,7 +85,7 @@ func (policyList) Run(ctx context.Context, a *app) error {
 		}
 		t = append(t, []string{r.RuleID, r.Effect, r.PermissionType, r.Matcher.Kind, show.Clip(exact(r.Matcher.Pattern), 100), where})
 	}
-	return t.print(a.out)
+	return t.print(a.out, 0)
 }
 
 type policyAdd struct {

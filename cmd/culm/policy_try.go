@@ -18,10 +18,10 @@ type policyTest struct {
 	Resource  string      `arg:"" optional:"" help:"What it is done to: a path, a command, a URL."`
 	Arguments string      `placeholder:"JSON" help:"Arguments of the call, from which the resource is read as the built-in runner reads it."`
 	Type      string      `placeholder:"TYPE" help:"Permission type; by default what the name of the tool says."`
-	Risk      string      `enum:",low,medium,high" default:"" placeholder:"RISK" help:"Risk as the tool states it; by default that of the type."`
+	Risk      string      `enum:",low,medium,high" default:"" placeholder:"RISK" help:"Risk as the tool states it, low, medium or high; by default that of the type."`
 	ReadsOnly bool        `help:"The call changes nothing, whatever the name of the tool says."`
 	Session   sessionName `placeholder:"NAME" help:"As in this session: its modes, workspace and remembered decisions."`
-	Mode      string      `enum:",default,bypass,auto" default:"" placeholder:"MODE" help:"As if the session had this mode."`
+	Mode      string      `enum:",default,bypass,auto" default:"" placeholder:"MODE" help:"As if the session had this mode: default, bypass or auto."`
 	Plan      bool        `help:"As if the session were in plan mode."`
 	ReadOnly  bool        `help:"As if the session were read-only."`
 	NoHuman   bool        `name:"no-human-approver" help:"As if nobody were there to be asked."`

@@ -15,7 +15,7 @@ import (
 
 type sessionCreate struct {
 	Name      sessionName       `arg:"" optional:"" help:"Name of the session; a new one is made up if left out."`
-	Title     string            `help:"What it is about."`
+	Title     string            `placeholder:"TEXT" help:"What it is about."`
 	Model     string            `placeholder:"PROVIDER/MODEL" help:"Model that answers; by default the engine's."`
 	Reasoning string            `placeholder:"EFFORT" help:"Reasoning effort."`
 	Mode      string            `enum:",default,bypass,auto" default:"" placeholder:"MODE" help:"Permission mode: default asks a person by policy, bypass asks only about what is dangerous, auto asks nobody."`
@@ -57,7 +57,7 @@ func (c *sessionShow) Run(ctx context.Context, a *app) error {
 
 type sessionClose struct {
 	Session sessionName `arg:"" help:"Name of the session."`
-	Reason  string      `help:"Why; it is stored."`
+	Reason  string      `placeholder:"TEXT" help:"Why; it is stored."`
 	commandFlags
 }
 

@@ -4,122 +4,144 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"culm/events"
 	"culm/internal/show"
+	"culm/projection"
 )
 
 type sessionList struct {
-	Limit int `default:"50" placeholder:"N" help:"How many to show, 0 for all (${default})."`
+	limits
+	Status string `enum:",running,requested,waiting,blocked,failed,idle,closed,stuck" default:"" placeholder:"STATUS" help:"Only these: running, requested (no runner yet), waiting (for a person), blocked (a loop lost its runner), failed, idle, closed or stuck (the views can not read it)."`
+	Text   string `placeholder:"TEXT" help:"Only sessions with this in their name or title, or these words in a message."`
 }
 
-// listed is one line of the list, and its JSON.
+// Help is shown by culm session list --help.
+func (sessionList) Help() string {
+	return `Asks the query service. Where there is none the streams are read instead, which tell less and can not be filtered.`
+}
+
+// listed is one line of the list, and its JSON. Without a query service it has
+// nothing that is folded from more than the first and the last event.
 type listed struct {
-	Session  string    `json:"session"`
-	Events   uint64    `json:"events"`
-	Title    string    `json:"title,omitzero"`
-	Last     string    `json:"last_event"` // type
-	LastSeq  uint64    `json:"sequence"`
-	LastTime time.Time `json:"last_time"`
+	Session      string                   `json:"session"`
+	Events       uint64                   `json:"events"`
+	Title        string                   `json:"title,omitzero"`
+	Status       string                   `json:"status,omitzero"`
+	Run          *projection.SessionRun   `json:"run,omitzero"`
+	Loop         *projection.LoopProgress `json:"loop,omitzero"`
+	Waiting      int64                    `json:"waiting,omitzero"` // how many items wait for a person
+	WaitingSince time.Time                `json:"waiting_since,omitzero"`
+	Last         string                   `json:"last_event"` // type
+	LastSeq      uint64                   `json:"sequence"`
+	LastTime     time.Time                `json:"last_time"`
 }
 
-// readers bounds how many streams are read at once.
-const readers = 8
-
-// Run reads the streams: their number, first and last events. It needs no
-// engine.
+// Run lists the sessions, those that changed last first.
 func (c *sessionList) Run(ctx context.Context, a *app) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	b, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	log := b.Log()
-	infos, err := log.Sessions(ctx)
-	if err != nil {
+	var cut bool
+	err = c.print(a, sessionTable, c.viewed(ctx, a, b, &cut))
+	switch {
+	case withoutViews(err) && !c.filtered():
+		if !a.JSON {
+			fmt.Fprintln(a.errOut, "culm: no query service answers, so this list is without status, loop and what waits")
+		}
+		return c.fromStreams(ctx, a, b)
+	case errors.Is(err, errNoneListed) && !c.filtered(): // views that have just begun know less than the streams
+		return c.fromStreams(ctx, a, b)
+	case errors.Is(err, errNoneListed) && !a.JSON:
+		_, err = fmt.Fprintln(a.out, "no such session; culm session list shows what there is")
+		return err
+	case errors.Is(err, errNoneListed):
+		return nil
+	case err != nil:
 		return err
 	}
-	infos = slices.DeleteFunc(infos, func(i events.Info) bool { return strings.HasPrefix(i.Session, "_") })
-	rows := make([]listed, len(infos))
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(readers)
-	for i, info := range infos {
-		g.Go(func() error {
-			var err error
-			rows[i], err = look(gctx, log, info)
-			if errors.Is(err, events.ErrNotFound) { // deleted since it was listed
-				return nil
+	return a.more(cut)
+}
+
+func (c *sessionList) filtered() bool { return c.Status != "" || c.Text != "" }
+
+// viewed are the sessions as the views have them.
+func (c *sessionList) viewed(ctx context.Context, a *app, b backend, cut *bool) iter.Seq2[listed, error] {
+	items := all(c.Limit, cut, func(l projection.List) (projection.Page[projection.SessionItem], error) {
+		return query[projection.SessionItem](ctx, a, b, "sessions.list", "", projection.SessionsQuery{Status: c.Status, Text: c.Text, List: l})
+	})
+	return func(yield func(listed, error) bool) {
+		for it, err := range items {
+			row := listed{
+				it.Session, uint64(max(0, it.Events)), it.Title, it.Status, it.Run, it.Loop, it.Waiting, it.WaitingSince,
+				it.LastEvent.Type, it.Sequence, it.UpdatedAt,
 			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// print shows the rows: as JSON each when it comes, in a table all together. It
+// returns errNoneListed if there is none.
+func (c *sessionList) print(a *app, tabled func(*app, []listed) table, rows iter.Seq2[listed, error]) error {
+	var kept []listed
+	none := true
+	for r, err := range rows {
+		if err != nil {
 			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	rows = slices.DeleteFunc(rows, func(r listed) bool { return r.LastSeq == 0 })
-	slices.SortStableFunc(rows, func(x, y listed) int { return y.LastTime.Compare(x.LastTime) })
-	return c.print(a, rows)
-}
-
-// look reads a session's first and last event. What can not be decoded is
-// listed all the same.
-func look(ctx context.Context, log logReader, info events.Info) (listed, error) {
-	row := listed{Session: info.Session, Events: info.LastSeq - info.FirstSeq + 1}
-	for r, err := range log.Read(ctx, info.Session, info.FirstSeq-1, info.FirstSeq) {
-		if err != nil {
-			return listed{}, err
 		}
-		if e, err := events.Decode(r.Payload); err == nil {
-			if d, ok := e.Data.(events.SessionCreated); ok {
-				row.Title = d.Title
-			}
+		none = false
+		if !a.JSON {
+			kept = append(kept, r)
+		} else if err := a.printJSON(r); err != nil {
+			return err
 		}
 	}
-	for r, err := range log.Read(ctx, info.Session, info.LastSeq-1, info.LastSeq) {
-		if err != nil {
-			return listed{}, err
-		}
-		row.Last, row.LastSeq = r.Type, r.Seq
-		if e, err := events.Decode(r.Payload); err == nil {
-			row.LastTime = e.Time
-		}
-	}
-	return row, nil
-}
-
-func (c *sessionList) print(a *app, rows []listed) error {
-	total := len(rows)
-	if c.Limit > 0 && total > c.Limit {
-		rows = rows[:c.Limit]
-	}
-	if a.JSON {
-		for _, r := range rows {
-			if err := a.printJSON(r); err != nil {
-				return err
-			}
-		}
+	switch {
+	case none:
+		return errNoneListed
+	case a.JSON:
 		return nil
 	}
-	if total == 0 {
-		_, err := fmt.Fprintln(a.out, "no session yet; culm session create NAME makes one")
-		return err
-	}
-	t := table{{"SESSION", "EVENTS", "LAST EVENT", "WHEN", "TITLE"}}
+	return tabled(a, kept).print(a.out, a.width)
+}
+
+// sessionTable leaves out columns that would be empty.
+func sessionTable(a *app, rows []listed) table {
+	t := table{{"SESSION", "STATUS", "LOOP", "WAITS", "LAST ACTIVITY", "TITLE"}}
 	for _, r := range rows {
-		t = append(t, []string{r.Session, strconv.FormatUint(r.Events, 10), r.Last, a.ago(r.LastTime), show.Clip(show.Clean(r.Title), 60)})
+		t = append(t, []string{r.Session, r.Status, loopText(r.Loop), a.waitsText(r), a.ago(r.LastTime), show.Clip(show.Clean(r.Title), 60)})
 	}
-	if err := t.print(a.out); err != nil {
-		return err
+	return t.filled()
+}
+
+// loopText tells how far a loop is, or how it ended.
+func loopText(l *projection.LoopProgress) string {
+	switch {
+	case l == nil:
+		return ""
+	case l.Status == "running" || l.Status == "finalizing" || l.Status == "paused":
+		return fmt.Sprintf("iteration %d of %d, round %d of %d", l.IterationsStarted, l.MaxIterations, l.RoundsStarted, l.MaxTotalRounds)
+	case l.Status == "recovery_unsupported" && l.Reason != "":
+		return fmt.Sprintf("%s in iteration %d of %d", strings.ReplaceAll(l.Reason, "_", " "), l.IterationsStarted, l.MaxIterations)
 	}
-	if total > len(rows) {
-		_, err := fmt.Fprintf(a.out, "and %s more; --limit 0 shows all\n", show.Thousands(uint64(total-len(rows))))
-		return err
+	return fmt.Sprintf("%s, %d of %d done", strings.ReplaceAll(l.Status, "_", " "), l.IterationsCompleted, l.MaxIterations)
+}
+
+// waitsText tells how many items wait, and how long the oldest does.
+func (a *app) waitsText(r listed) string {
+	if r.Waiting == 0 {
+		return ""
 	}
-	return nil
+	return strconv.FormatInt(r.Waiting, 10) + " for " + show.Short(a.now().Sub(r.WaitingSince))
 }

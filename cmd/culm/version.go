@@ -3,11 +3,11 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
-)
 
-// release is set by the build (Makefile); "" means a build from the sources.
-var release string
+	"github.com/alecthomas/kong"
+
+	build "culm/internal/version"
+)
 
 type version struct{}
 
@@ -17,7 +17,7 @@ func (version) Run(a *app) error {
 		Go      string `json:"go"`
 		OS      string `json:"os"`
 		Arch    string `json:"arch"`
-	}{buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	}{build.String(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
 	if a.JSON {
 		return a.printJSON(v)
 	}
@@ -25,22 +25,14 @@ func (version) Run(a *app) error {
 	return err
 }
 
-// buildVersion is the release, else the commit the build knows of.
-func buildVersion() string {
-	if release != "" {
-		return release
+// versionFlag is --version, which needs no command.
+type versionFlag bool
+
+// BeforeReset prints the version and ends the program.
+func (versionFlag) BeforeReset(k *kong.Kong, a *app) error {
+	if err := (version{}).Run(a); err != nil {
+		return err
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "commit " + s.Value[:12]
-		}
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	return "built from sources"
+	k.Exit(exitOK)
+	return nil
 }

@@ -58,12 +58,7 @@ func (a *app) waitingIn(ctx context.Context, b backend, session string) ([]item,
 			Sequence: p.Sequence, Arguments: p.Arguments, ArgumentsBytes: p.ArgumentsBytes, ArgumentsDigest: p.ArgumentsDigest,
 			Question: p.Question, Request: p.Request,
 		}
-		switch {
-		case p.Request != nil:
-			it.Decisions = p.Request.AllowedDecisions
-		case p.Kind == kindUnknown:
-			it.Decisions = []string{allowOnce, denyOnce}
-		}
+		it.decisions()
 		if p.ParkedAt != nil {
 			it.Since = *p.ParkedAt
 		} else if e, err := a.eventAt(ctx, b, session, p.Sequence); err == nil {
@@ -72,6 +67,16 @@ func (a *app) waitingIn(ctx context.Context, b backend, session string) ([]item,
 		items[i] = it
 	}
 	return items, nil
+}
+
+// decisions sets what may be decided about the item.
+func (it *item) decisions() {
+	switch {
+	case it.Request != nil:
+		it.Decisions = it.Request.AllowedDecisions
+	case it.Kind == kindUnknown:
+		it.Decisions = []string{allowOnce, denyOnce}
+	}
 }
 
 // eventAt reads one stored event.

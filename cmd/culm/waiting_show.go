@@ -22,7 +22,7 @@ func (it *item) block(a *app, limit bool) string {
 	line := func(label, text string) { fmt.Fprintf(&b, "  %-10s%s\n", label, text) }
 	fmt.Fprintf(&b, "%s  %s of %s, %s\n", it.Session, it.Kind, show.Clip(show.Clean(it.Tool), 60), a.ago(it.Since))
 	line("call", it.name())
-	if it.Kind != kindApproval {
+	if it.asks() {
 		text := it.Question.Question
 		if limit {
 			text = show.Clip(text, listText)
@@ -31,7 +31,9 @@ func (it *item) block(a *app, limit bool) string {
 	}
 	if q := it.Request; q != nil {
 		line("wants", fmt.Sprintf("%s %s", show.Clean(q.PermissionType), clipIf(limit, exact(q.Resource))))
-		line("because", strings.ReplaceAll(show.Clean(q.ReasonCode), "_", " ")+about(show.Clean(q.Risk), " risk")+about(show.Clean(q.EffectiveMode), " mode"))
+		if why := it.because(); why != "" {
+			line("because", why)
+		}
 		if q.Workspace != "" {
 			line("workspace", clipIf(limit, exact(q.Workspace)))
 		}
@@ -149,10 +151,26 @@ func clipIf(limit bool, s string) string {
 	return show.Clip(s, listValue)
 }
 
-// about appends a detail, if there is one.
-func about(detail, what string) string {
-	if detail == "" {
+// asks says that the question has to be read: where a reason stands beside an
+// approval it says no more than that.
+func (it *item) asks() bool {
+	return it.Kind != kindApproval || it.Question.Question != "" && (it.Request == nil || it.Request.ReasonCode == "")
+}
+
+// because says why a person is asked, as far as the request tells it. A runner
+// that parks a call by itself need not give a reason.
+func (it *item) because() string {
+	q := it.Request
+	if q == nil {
 		return ""
 	}
-	return ", " + detail + what
+	var parts []string
+	for _, p := range []struct{ text, what string }{
+		{strings.ReplaceAll(q.ReasonCode, "_", " "), ""}, {q.Risk, " risk"}, {q.EffectiveMode, " mode"},
+	} {
+		if text := show.Clean(p.text); text != "" {
+			parts = append(parts, text+p.what)
+		}
+	}
+	return strings.Join(parts, ", ")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"golang.org/x/sync/errgroup"
 
@@ -35,6 +36,7 @@ func (c *watch) Run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
+	c.announce(a)
 	s := newScreen(a, a.style())
 	if c.From != 1 {
 		s.learn(ctx, b, session)
@@ -58,6 +60,19 @@ func (c *watch) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return nil
+}
+
+// announce says what is waited for: nothing else may be seen for long.
+func (c *watch) announce(a *app) {
+	what := "every session"
+	if c.Session != "" {
+		what = "session " + string(c.Session)
+	}
+	ask := ""
+	if c.Ask {
+		ask = ", and asking about what waits"
+	}
+	fmt.Fprintf(a.errOut, "culm: watching %s at %s%s; Ctrl-C ends it\n", what, redacted(a.NATS), ask)
 }
 
 // exists refuses to watch a session that is not there: more likely its name is

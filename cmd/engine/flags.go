@@ -8,6 +8,7 @@ import (
 
 	"culm/internal/config"
 	"culm/internal/engine"
+	"culm/internal/version"
 )
 
 const description = `culm engine: commands in over NATS, one event each out, kept in JetStream.
@@ -57,6 +58,6 @@ func (f *flags) BeforeReset(k *kong.Kong, ctx *kong.Context) error {
 func (f *flags) config(rules config.Rules, log *slog.Logger) engine.Config {
 	return engine.Config{
 		NATS: f.NATS, Listen: f.Listen, Data: f.Data, Prefix: f.Prefix, Lease: f.Lease, Replicas: f.Replicas, Layout: f.Layout,
-		Sync: f.Sync, NoRunner: f.NoRunner, NoProjector: f.NoProjector, HTTP: f.HTTP, HTTPHosts: f.HTTPHosts, HTTPTokens: f.HTTPTokens, HTTPActor: f.HTTPActor, Sessions: f.Sessions, Rules: rules, Version: version(), Logger: log,
+		Sync: f.Sync, NoRunner: f.NoRunner, NoProjector: f.NoProjector, HTTP: f.HTTP, HTTPHosts: f.HTTPHosts, HTTPTokens: f.HTTPTokens, HTTPActor: f.HTTPActor, Sessions: f.Sessions, Rules: rules, Version: version.String(), Logger: log,
 	}
 }

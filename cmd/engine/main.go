@@ -10,13 +10,13 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"culm/internal/config"
 	"culm/internal/engine"
+	"culm/internal/version"
 )
 
 // Exit statuses.
@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var f flags
 	parser, err := kong.New(&f,
 		kong.Name("engine"), kong.Description(description), kong.Writers(stdout, stderr), kong.Exit(func(int) {}),
-		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": version()})
+		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": version.String()})
 	if err != nil {
 		fmt.Fprintln(stderr, "engine:", err)
 		return exitFailed
@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if f.helped || f.Version {
 		if f.Version {
-			fmt.Fprintln(stdout, "engine", version())
+			fmt.Fprintln(stdout, "engine", version.String())
 		}
 		return exitOK
 	}
@@ -83,19 +83,4 @@ func serve(ctx context.Context, f *flags, rules config.Rules, stdout, stderr io.
 		return exitFailed
 	}
 	return exitOK
-}
-
-// release is set by the build (make build).
-var release string
-
-// version is the release, or what the Go tool knows of the build.
-func version() string {
-	if release != "" {
-		return release
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "0.1.0-dev"
-	}
-	return info.Main.Version
 }

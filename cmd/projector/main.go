@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"culm/bus"
+	"culm/internal/version"
 )
 
 // Exit statuses.
@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "projector: %v\nprojector: try --help\n", err)
 		return exitUsage
 	case c.Version:
-		fmt.Fprintln(stdout, "projector", version())
+		fmt.Fprintln(stdout, "projector", version.String())
 		return exitOK
 	}
 	p := &process{cli: c, out: stdout, errOut: stderr, log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: c.LogLevel}))}
@@ -140,19 +140,4 @@ func (p *process) connect(ctx context.Context) (*connection, error) {
 		return nil, fmt.Errorf("%s: %w", bus.Redact(p.NATS), err)
 	}
 	return c, nil
-}
-
-// release is set by the build (make build).
-var release string
-
-// version is the release, or what the Go tool knows of the build.
-func version() string {
-	if release != "" {
-		return release
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "0.1.0"
-	}
-	return info.Main.Version
 }

@@ -9,6 +9,7 @@ import (
 
 	"culm/aggregate"
 	"culm/bus"
+	"culm/internal/version"
 	"culm/projection"
 	"culm/projection/web"
 )
@@ -44,7 +45,7 @@ func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, v
 		Deltas: bus.NewDeltas(c.nc, c.subjects), Gone: deleted,
 		Status: func(ctx context.Context) web.Status {
 			st, err := views.Stats(ctx)
-			return web.StatusOf(st, err, version())
+			return web.StatusOf(st, err, version.String())
 		},
 		Metrics: web.NewMetrics(func(ctx context.Context) (web.Gauges, error) {
 			st, err := views.Stats(ctx)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"culm/bus"
+	"culm/internal/version"
 	"culm/projection"
 )
 
@@ -44,7 +45,7 @@ func (r *runCommand) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	service, err := bus.StartQueries(bus.QueriesOptions{
-		Conn: c.nc, Subjects: c.subjects, Answer: views.Answer, Names: projection.Queries(), Version: version(), Logger: p.log,
+		Conn: c.nc, Subjects: c.subjects, Answer: views.Answer, Names: projection.Queries(), Version: version.String(), Logger: p.log,
 	})
 	if err != nil {
 		return errors.Join(err, views.Close())

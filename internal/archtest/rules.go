@@ -17,7 +17,7 @@ type layer struct {
 }
 
 // all is every layer but the commands, which nobody imports.
-var all = []string{"events", "aggregate", "bus", "provider", "tool", "runner", "projection", "examples", "internal/show", "internal/config", "internal/engine"}
+var all = []string{"events", "aggregate", "bus", "provider", "tool", "runner", "projection", "examples", "internal/show", "internal/config", "internal/version", "internal/engine"}
 
 // layers is the import picture, from the core outwards. Folders of internal
 // that are not named here are help for tests and imported by tests only.
@@ -32,7 +32,7 @@ var layers = []layer{
 	{"examples", nil},
 	{"internal/show", []string{"events"}},
 	{"internal/config", []string{"events", "aggregate"}},
-	{nil},
+	{"internal/version", nil},
 	{"internal/engine", all},
 	{"cmd", all},
 }

@@ -43,6 +43,21 @@ func Age(t, now time.Time) string {
 	}
 }
 
+// Short spells a duration in its largest unit for a narrow column: "5s", "12m",
+// "3h", "2d". Less than nothing is "0s": clocks differ.
+func Short(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(0, d/time.Second))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	default:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+}
+
 // When spells a time in the given place with its age.
 func When(t, now time.Time, place *time.Location) string {
 	if t.IsZero() {

@@ -158,3 +158,13 @@ func fill(v reflect.Value, s string) {
 		}
 	}
 }
+
+func TestShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 0: "0s", 59 * time.Second: "59s", time.Minute: "1m", 59 * time.Minute: "59m", 47 * time.Hour: "47h", 49 * time.Hour: "2d",
+	} {
+		if got := show.Short(d); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}
