@@ -211,6 +211,16 @@ func (l *JetStreamLog) tombstone(ctx context.Context, session string) (grave, er
 	return grave{last: stored.Last, birth: stored.Birth, revision: msg.Seq}, nil
 }
 
+// Buried is the last sequence of the session's last deleted life, 0 if it was
+// never deleted.
+func (l *JetStreamLog) Buried(ctx context.Context, session string) (uint64, error) {
+	g, err := l.tombstone(ctx, session)
+	if err != nil {
+		return 0, fmt.Errorf("tombstone of %s: %w", session, unanswered(err))
+	}
+	return g.last, nil
+}
+
 func tombstoneSubject(session string) string { return "$KV." + tombstoneBucket + "." + session }
 
 // bury makes the tombstone say at least what g says, and waits until it is

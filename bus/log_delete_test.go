@@ -127,6 +127,11 @@ func TestDelete_leaves_sequence_and_birth(t *testing.T) {
 	if g, err := l.tombstone(t.Context(), "s"); err != nil || g.last != 1 || g.birth != birth {
 		t.Errorf("tombstone %+v, %v; want 1 and %s", g, err, birth)
 	}
+	for session, want := range map[string]uint64{"s": 1, "never": 0} {
+		if last, err := l.Buried(t.Context(), session); err != nil || last != want {
+			t.Errorf("Buried(%s) = %d, %v; want %d", session, last, err, want)
+		}
+	}
 }
 
 // TestDelete_overtaken: between the steps of a deletion another engine completes

@@ -23,6 +23,7 @@ type Metrics struct {
 	refusals    *prometheus.CounterVec
 	conflicts   prometheus.Counter
 	leaseLosses prometheus.Counter
+	shorterLogs prometheus.Gauge
 }
 
 // NewMetrics registers the figures; gauges are asked for the rest whenever
@@ -46,8 +47,11 @@ func NewMetrics(gauges func(context.Context) (Gauges, error)) *Metrics {
 		leaseLosses: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "engine_lease_losses_total", Help: "Runs that this engine recorded as interrupted because their lease had run out.",
 		}),
+		shorterLogs: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "engine_shorter_logs", Help: "Sessions whose log ended, when this engine started, before an event that its views had seen. Not 0: events were lost.",
+		}),
 	}
-	m.registry.MustRegister(m.appends, m.commands, m.refusals, m.conflicts, m.leaseLosses,
+	m.registry.MustRegister(m.appends, m.commands, m.refusals, m.conflicts, m.leaseLosses, m.shorterLogs,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, outcome := range []string{"stored", "conflict", "unavailable", "too_large", "failed"} {
 		m.appends.WithLabelValues(outcome)
@@ -64,6 +68,13 @@ func (m *Metrics) handler() http.Handler {
 		secure(w.Header())
 		h.ServeHTTP(w, r)
 	})
+}
+
+// ShorterLogs notes how many sessions have lost events since the last start.
+func (m *Metrics) ShorterLogs(n int) {
+	if m != nil {
+		m.shorterLogs.Set(float64(n))
+	}
 }
 
 // Log counts the appends that go through it.
