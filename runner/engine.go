@@ -52,7 +52,7 @@ func (r *refusal) Error() string { return fmt.Sprintf("%s: %s: %s", r.Command, r
 func refused(err error) (*refusal, bool) { return errors.AsType[*refusal](err) }
 
 const (
-	maxTries  = 24
+	maxTries  = 12
 	tryBase   = 100 * time.Millisecond
 	tryCap    = 2 * time.Second
 	oneReport = 30 * time.Second // for one command with all its tries
