@@ -147,6 +147,7 @@ type Delta struct {
 	Kind       string `json:"kind"`  // text, reasoning, tool_output or progress
 	Text       string `json:"text,omitzero"`
 	ToolCallID string `json:"tool_call_id,omitzero"`
+	Attempt    int    `json:"attempt,omitzero"` // of the model, from 2 on: what earlier ones of the round streamed is void
 }
 
 // Delta publishes without waiting; what nobody hears is lost.

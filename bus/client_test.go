@@ -216,4 +216,11 @@ func TestClient_Delta(t *testing.T) {
 	if err != nil || m.Subject != "agent.delta.S.R" || string(m.Data) != `{"round":2,"index":5,"kind":"text","text":"hi"}` {
 		t.Fatalf("%v %v", m, err)
 	}
+	if err := newTestClient(t, nc).Delta("S", "R", Delta{Round: 2, Index: 6, Kind: "text", Text: "ho", Attempt: 2}); err != nil {
+		t.Fatal(err)
+	}
+	m, err = sub.NextMsg(testPatience)
+	if err != nil || string(m.Data) != `{"round":2,"index":6,"kind":"text","text":"ho","attempt":2}` {
+		t.Fatalf("%v %v", m, err)
+	}
 }

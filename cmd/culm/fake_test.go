@@ -114,6 +114,7 @@ func (f *fake) Close()            { f.closed = true }
 func (f *fake) Deltas(ctx context.Context, _ string, handle func(string, string, []byte)) error {
 	handle("demo", "r1", []byte(`{"kind":"text","text":"Hel"}`))
 	handle("demo", "r1", []byte(`{"kind":"text","text":"lo\u001b[2J"}`))
+	handle("demo", "r1", []byte(`{"kind":"text","text":"once more","attempt":2}`))
 	handle("demo", "r1", []byte(`not json`))
 	<-ctx.Done()
 	return nil

@@ -94,9 +94,13 @@ func (s *screen) delta(session, run string, raw []byte) {
 	if json.Unmarshal(raw, &d) != nil || d.Text == "" || s.asking {
 		return
 	}
-	if who := session + " " + run + " " + d.Kind; who != s.open {
+	kind := d.Kind
+	if d.Attempt > 1 { // what stands above of this round is void
+		kind = fmt.Sprintf("%s, attempt %d", kind, d.Attempt)
+	}
+	if who := session + " " + run + " " + kind; who != s.open {
 		s.endText()
-		fmt.Fprintf(s.app.out, "  %s %s: ", show.Clean(session), show.Clean(d.Kind))
+		fmt.Fprintf(s.app.out, "  %s %s: ", show.Clean(session), show.Clean(kind))
 		s.open = who
 	}
 	fmt.Fprint(s.app.out, show.CleanBlock(d.Text))

@@ -98,7 +98,7 @@ func TestWatchEndsWellWhenInterrupted(t *testing.T) {
 	if status := a.main(ctx, []string{"watch", "demo", "--from", "4", "--deltas"}); status != exitOK {
 		t.Fatalf("status %d: %s", status, errOut.String())
 	}
-	for _, want := range []string{"iteration 1 of 1 admitted (round 1 of 5)", "demo text: Hel", `lo\x1b[2J`} {
+	for _, want := range []string{"iteration 1 of 1 admitted (round 1 of 5)", "demo text: Hel", `lo\x1b[2J`, "\n  demo text, attempt 2: once more"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())
 		}
