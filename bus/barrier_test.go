@@ -173,23 +173,6 @@ func TestSyncBarrier_never_answers_before_the_write_is_durable(t *testing.T) {
 	}
 }
 
-func TestSyncfsBarrier(t *testing.T) {
-	t.Parallel()
-	if !haveSyncfs {
-		t.Skip("no syncfs here")
-	}
-	b, err := NewSyncfsBarrier(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := <-waiterOf(b, b.Mark()); err != nil {
-		t.Error(err)
-	}
-	if err := b.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 func startGroupServer(t *testing.T) *natstest.Server {
 	t.Helper()
 	return natstest.Start(t, func(o *server.Options) { o.ServerName = serverNamePrefix + string(SyncGroup) })

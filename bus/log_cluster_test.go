@@ -17,9 +17,6 @@ import (
 // A replicated log: conflicts, a lost acknowledgement, and a leader that goes.
 func TestJetStreamLog_replicated(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("runs three servers")
-	}
 	c := natstest.StartCluster(t)
 	newLog := func() *JetStreamLog {
 		l, err := NewJetStreamLog(t.Context(), c.Connect(t), LogOptions{Replicas: 3, AckWait: time.Second, RetryFor: time.Minute})

@@ -269,9 +269,6 @@ func TestReadOnlyLog(t *testing.T) {
 
 func TestSessions_pages(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("makes 300 streams")
-	}
 	s := natstest.Start(t, nil)
 	l, f := faultyLog(t, s)
 	l.api.wait = 10 * time.Second

@@ -189,31 +189,6 @@ func TestHealthWatch_judge(t *testing.T) {
 	}
 }
 
-func TestCheckDescriptors(t *testing.T) {
-	open, limit, err := Descriptors()
-	if err != nil {
-		t.Skip(err)
-	}
-	if open < 3 || limit < open {
-		t.Errorf("Descriptors() = %d of %d", open, limit)
-	}
-	descriptors.Lock()
-	saved := descriptors.limit
-	descriptors.limit = descriptors.open + descriptorReserve
-	descriptors.at = time.Now().Add(time.Hour)
-	descriptors.Unlock()
-	err = CheckDescriptors()
-	descriptors.Lock()
-	descriptors.limit, descriptors.at = saved, time.Time{}
-	descriptors.Unlock()
-	if !errors.Is(err, events.ErrUnavailable) {
-		t.Errorf("near the limit: %v, want ErrUnavailable", err)
-	}
-	if err := CheckDescriptors(); err != nil {
-		t.Errorf("far from it: %v", err)
-	}
-}
-
 // The server must leave standard output to the engine.
 func TestServer_prints_nothing(t *testing.T) {
 	r, w, err := os.Pipe()
@@ -231,39 +206,5 @@ func TestServer_prints_nothing(t *testing.T) {
 	}
 	if b, err := io.ReadAll(r); err != nil || len(b) > 0 {
 		t.Errorf("printed %q, %v", b, err)
-	}
-}
-
-func TestGroupSync(t *testing.T) {
-	t.Parallel()
-	if !haveSyncfs {
-		t.Skip("no syncfs here")
-	}
-	s := startServer(t, ServerOptions{Sync: SyncGroup})
-	b, err := NewSyncfsBarrier(s.StoreDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	serveBarrier(t, connectTo(t, s), b)
-	remote, err := DialBarrier(t.Context(), connectTo(t, s), Subjects{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer remote.(*RemoteBarrier).Close()
-	l := embeddedLog(t, s)
-	for seq := range uint64(5) {
-		fillLog(t, l, "s", seq+1)
-		for _, barrier := range []events.Barrier{b, remote} {
-			if err := <-waiterOf(barrier, barrier.Mark()); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for _, mode := range []SyncMode{SyncAlways, SyncNone} {
-		other := startServer(t, ServerOptions{Sync: mode})
-		if b, err := DialBarrier(t.Context(), connectTo(t, other), Subjects{}); err != nil || b != (NopBarrier{}) {
-			t.Errorf("sync %s: DialBarrier = %T, %v", mode, b, err)
-		}
 	}
 }

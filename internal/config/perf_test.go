@@ -12,9 +12,6 @@ import (
 // TestParse_LongFilesDoNotTakeLong fills files of the greatest size with what
 // parsers are slow at.
 func TestParse_LongFilesDoNotTakeLong(t *testing.T) {
-	if raced || testing.Short() {
-		t.Skip("measures time")
-	}
 	fill := func(piece string) string { return strings.Repeat(piece, config.MaxSize/len(piece)) }
 	var keys, nested, flows strings.Builder
 	for i := 0; keys.Len() < config.MaxSize-20; i++ {
@@ -39,7 +36,7 @@ func TestParse_LongFilesDoNotTakeLong(t *testing.T) {
 		took := time.Since(start)
 		shown := fmt.Sprint(err)
 		t.Logf("%-12s %8s %.90q", name, took.Round(time.Millisecond), shown)
-		if took > 20*time.Second { // a loaded machine; what is squared takes minutes
+		if took > time.Minute { // a loaded machine with the race detector; what is squared takes minutes
 			t.Errorf("%s took %s", name, took)
 		}
 	}
