@@ -37,3 +37,25 @@ func TestState_CloneIsIndependent(t *testing.T) {
 		}
 	}
 }
+
+// In a closed session nothing waits for a person, who could not decide it any
+// more; a call that ran when it was closed stays listed as unknown.
+func TestView_OfAClosedSessionHasNothingPending(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.engine()
+	h := e.begin("s", obj{"prompt": "p"})
+	h.callTools(0, "parked", "started")
+	h.park("parked")
+	h.must("tool.start", obj{"tool_call_id": "started"})
+	if v := b.fold("s").View(); len(v.Pending) != 1 {
+		t.Fatalf("%d pending", len(v.Pending))
+	}
+	e.must("s", "session.close", nil)
+	v := b.fold("s").View()
+	if len(v.Pending) != 0 || len(v.Unknown) != 1 || v.Unknown[0].ToolCallID != "started" || v.Unknown[0].Generation == "" {
+		t.Errorf("pending %+v, unknown %+v", v.Pending, v.Unknown)
+	}
+	e.refused(CodeSessionClosed, "s", "tool.resolve", obj{"tool_call_id": "started", "success": true, "content": "x"})
+	e.refused(CodeSessionClosed, "s", "approval.decide", obj{"tool_call_id": "started", "generation": v.Unknown[0].Generation, "decision": "allow_once"})
+}

@@ -127,7 +127,7 @@ func (s *State) View() View {
 	for i := range s.Calls {
 		c := &s.Calls[i]
 		switch {
-		case c.Status.Waiting():
+		case c.Status.Waiting() && !s.Session.Closed: // in a closed session nobody can decide any more
 			v.Pending = append(v.Pending, c.pendingView())
 		case c.Status == CallDecided || c.Status == CallStarted && c.Replaying:
 			v.Replays = append(v.Replays, replayView{c.ID, c.MessageID, c.Name, c.Generation, c.Approval.Decision, c.Status == CallStarted})
