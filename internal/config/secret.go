@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -12,20 +13,28 @@ import (
 // secretShapes are spellings that only keys and passwords have. They are looked
 // for in every line, comments too.
 var secretShapes = regexp.MustCompile(strings.Join([]string{
-	`\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{12,}`,          // model providers, payment services
-	`\bAIza[0-9A-Za-z_-]{30,}`,                      // Google
-	`\bya29\.[0-9A-Za-z_-]{20,}`,                    // Google, OAuth
-	`\bgh[pousr]_[A-Za-z0-9]{20,}`, `\bgithub_pat_`, // GitHub
-	`\bglpat-[0-9A-Za-z_-]{12,}`,                    // GitLab
-	`\bxox[abeoprs]-[0-9A-Za-z-]{8,}`,               // Slack
-	`\b(?:AKIA|ASIA)[0-9A-Z]{12,}`,                  // AWS
-	`\b(?:hf|gsk|xai|nvapi|r8)[-_][A-Za-z0-9]{16,}`, // model hosts
-	`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`,     // JSON web token
-	`\bS[UAONCX][A-Z2-7]{54,}`,                      // NATS seed
-	`-----BEGIN [A-Z ]*PRIVATE KEY`,                 // PEM
-	`(?i)\bbearer\s+[A-Za-z0-9._~+/-]{12,}`,         // HTTP header
-	`://[^/\s"'@]+@`,                                // user or password in an address
+	apart + `(?:sk|pk|rk)[-_][A-Za-z0-9_-]{12,}`,          // model providers, payment services
+	`\bAIza[0-9A-Za-z_-]{30,}`,                            // Google
+	`\bya29\.[0-9A-Za-z_-]{20,}`,                          // Google, OAuth
+	`\bgh[pousr]_[A-Za-z0-9]{20,}`, apart + `github_pat_`, // GitHub
+	apart + `glpat-[0-9A-Za-z_-]{12,}`,                    // GitLab
+	apart + `xox[abeoprs]-[0-9A-Za-z-]{8,}`,               // Slack
+	`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`,                       // AWS
+	apart + `(?:hf|gsk|xai|nvapi|r8)[-_][A-Za-z0-9]{16,}`, // model hosts
+	`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`,           // JSON web token
+	`\bS[UAONCX][A-Z2-7]{54,}`,                            // NATS seed
+	`-----BEGIN [A-Z ]*PRIVATE KEY`,                       // PEM
+	`(?i)\bbearer\s+[A-Za-z0-9._~+/-]{12,}`,               // HTTP header
+	`://[^/\s"'@]+@`,                                      // user or password in an address
 }, "|"))
+
+// apart stands before a key that begins like words may. Within a path words
+// stand there, as in /srv/sk-transcripts-of-2026.
+const apart = `(?:^|[^A-Za-z0-9_/\\])`
+
+// paths are texts that name a file by their looks: from the root or a folder
+// on, or by an ending that files of culm have.
+var paths = regexp.MustCompile(`^(?:~?/|\.\.?[/\\]|[A-Za-z]:[/\\]|\\\\)|\.(?:jsonl?|ya?ml|txt|log|md|db)$`)
 
 // runs are what a random key is made of.
 var runs = regexp.MustCompile(`[A-Za-z0-9+=]{24,}`)
@@ -93,10 +102,13 @@ func (r *reader) randomIn(path string, n ast.Node) {
 		}
 		return
 	}
-	if s, ok := textOf(n); ok && (random(s) || secretShapes.MatchString(s)) {
+	if s, ok := textOf(n); ok && (slices.ContainsFunc(strings.Fields(s), randomWord) || secretShapes.MatchString(s)) {
 		r.failf(line(n), path, secretAdvice)
 	}
 }
+
+// randomWord says that a word is as random as a key and no path.
+func randomWord(w string) bool { return random(w) && !paths.MatchString(w) }
 
 // random says that the text holds a run of letters and digits that no word or
 // name has: hexadecimal digits of at least 128 bits, or letters of both cases

@@ -99,3 +99,38 @@ func TestParse_OrdinaryValuesAreNoSecrets(t *testing.T) {
 		}
 	}
 }
+
+// Folders have names that people and programs make up: with digests, dates,
+// counters, and words that keys begin with.
+func TestParse_PathsAreNoSecrets(t *testing.T) {
+	t.Parallel()
+	hex := "3f2a9c8b7d6e5f4a" + "3b2c1d0e9f8a7b6c"
+	for _, path := range []string{
+		"/tmp/TestCrashNothingLostNothingTwicenone3379334791/001/data", "/var/folders/zz/zyxvpxvq6csfxvn_n0000000000000/T/Culm8Data2026Q4Final77x",
+		"/var/lib/containers/" + hex + "/culm", "./" + hex, "../runs/CustomerTranscripts2026Q4FinalVersion12", "~/Sessions2026ByCustomerAndTeam0417",
+		"/srv/sk-transcripts-of-2026", "./sk-learn-recordings-2026", "/data/hf_transformersrecordings", "/mnt/rk-archive-of-old-sessions/x.jsonl",
+		"/home/me/github_pat_notes/x", "/srv/ASIAPACIFICREGION2026/data", "C:\\Users\\AnneMarie2026\\CulmDataOfTheFirstQuarter0417", "D:/" + hex,
+		"recordings/CustomerTranscripts2026Q4FinalVersion12.jsonl", "CustomerTranscripts2026Q4FinalVersion12.jsonl", "\\\\nas\\" + hex,
+	} {
+		for _, place := range []string{
+			"data: '%s'\n", "http-tokens: '%s'\n", "providers:\n  - {id: a, type: recorded, file: '%s'}\n", "data: x # was %s\n",
+			"permissions:\n  always_ask:\n    - permission_type: execute_command\n      matcher: {kind: tool_action, pattern: 'cat %s'}\n",
+		} {
+			if _, err := config.Parse("c.yaml", fmt.Appendf(nil, place, path)); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	}
+}
+
+// What begins like a key, or is one, is refused also where a path belongs.
+func TestParse_KeysInPlacesOfPathsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, secret := range secrets {
+		for _, place := range []string{"data: '%s'\n", "http-tokens: '%s'\n", "providers:\n  - {id: a, type: recorded, file: '%s'}\n"} {
+			if _, err := config.Parse("c.yaml", fmt.Appendf(nil, place, secret)); err == nil {
+				t.Errorf("%s: taken for a path in %q", name, place)
+			}
+		}
+	}
+}
