@@ -12,8 +12,9 @@ import (
 
 // fakeClock moves on by a millisecond whenever it is looked at; its entropy counts.
 type fakeClock struct {
-	mu sync.Mutex
-	n  uint64
+	mu      sync.Mutex
+	n       uint64
+	stopped uint64 // what the clock shows, if not 0; its entropy goes on
 }
 
 func (c *fakeClock) next() uint64 {
@@ -23,8 +24,26 @@ func (c *fakeClock) next() uint64 {
 	return c.n
 }
 
+// stop lets the clock show the same from now on.
+func (c *fakeClock) stop() {
+	n := c.next()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = n
+}
+
+func (c *fakeClock) shown() uint64 {
+	c.mu.Lock()
+	n := c.stopped
+	c.mu.Unlock()
+	if n > 0 {
+		return n
+	}
+	return c.next()
+}
+
 func (c *fakeClock) now() time.Time {
-	return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC).Add(time.Duration(c.next()) * time.Millisecond) //nolint:gosec // small
+	return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC).Add(time.Duration(c.shown()) * time.Millisecond) //nolint:gosec // small
 }
 
 func (c *fakeClock) entropy(b []byte) { binary.BigEndian.PutUint64(b, c.next()) }
