@@ -118,3 +118,47 @@ func TestQueries_FitIntoAnAnswer(t *testing.T) {
 	}
 	check(t, o.File, log)
 }
+
+// TestWait_LeavesNothingBehind: names of sessions come from clients, and may be
+// of none; who has waited for them is forgotten.
+func TestWait_LeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	var p positions
+	p.init()
+	p.set("there", position{seq: 3})
+	p.set("stuck", position{seq: 3, stuck: "why"})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, c := range []struct {
+		ctx     context.Context //nolint:containedctx // of one case
+		session string
+		seq     uint64
+		ms      int64
+		want    string
+	}{
+		{t.Context(), "there", 3, 0, ""},
+		{t.Context(), "there", 4, 1, "not_yet: the views are not there yet"},
+		{t.Context(), "stuck", 4, 30000, "not_yet: the session is stuck: why"},
+		{t.Context(), "none", 1, 1, "not_yet: the views are not there yet"},
+		{ended, "none", 1, 30000, "context canceled"},
+	} {
+		w := Wait{MinSequence: map[string]uint64{c.session: c.seq}, WaitMS: &c.ms}
+		if err := w.until(c.ctx, &p); err == nil && c.want != "" || err != nil && err.Error() != c.want {
+			t.Errorf("%s@%d: %v", c.session, c.seq, err)
+		}
+	}
+	both := make(chan error, 2)
+	for range 2 {
+		w := Wait{MinSequence: map[string]uint64{"comes": 2}, WaitMS: ptr(int64(30000))}
+		go func() { both <- w.until(t.Context(), &p) }()
+	}
+	for seq := uint64(1); len(both) < 2; seq++ {
+		p.set("comes", position{seq: seq})
+	}
+	if a, b := <-both, <-both; a != nil || b != nil {
+		t.Error(a, b)
+	}
+	if len(p.waiting) > 0 {
+		t.Errorf("still kept: %v", p.waiting)
+	}
+}

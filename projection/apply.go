@@ -73,6 +73,9 @@ func (l *live) applySession(e *events.Event) error {
 	case events.SessionClosed:
 		l.voidCalls(e, d.Voided)
 		l.unknownCalls(e, d.Unknown)
+		for len(l.items) > 0 { // the rules take no decision any more: nothing waits
+			l.decide(e, l.items[0], "session_closed")
+		}
 		l.endRun(e, runCancelled, "session_closed", nil)
 		r.Closed = true
 		return l.setLoop(e, d.Loop)

@@ -24,6 +24,11 @@ func (x *expected) observeCalls(e *events.Event, d *raw) {
 	for id := range before { // the calls of a former answer
 		x.endItem(e, id, "superseded")
 	}
+	if x.state.Session.Closed {
+		for id := range x.byItem { // whoever decides now is refused session_closed
+			x.endItem(e, id, "session_closed")
+		}
+	}
 }
 
 func (x *expected) observeCall(e *events.Event, d *raw, c *aggregate.Call, was aggregate.Call, had bool) {

@@ -38,7 +38,7 @@ func (x *expected) session(cp *checkpointRow) *sessionRow {
 		EnforcePolicy: n.EnforcePolicy, Closed: n.Closed, CreatedAt: nanos(n.Created), UpdatedAt: nanos(x.last.Time), FirstSeq: clamp(x.first),
 		Seq: clamp(s.Head.Seq), LastType: x.last.Type, LastActor: x.last.Actor, Messages: int64(len(x.transcript.Messages)), Round: -1,
 		PromptTokens: x.sum.Prompt, CompletionTokens: x.sum.Completion, TotalTokens: x.sum.Total,
-		Waiting: int64(s.Waiting()), StuckSeq: cp.StuckSeq, StuckReason: cp.StuckReason,
+		StuckSeq: cp.StuckSeq, StuckReason: cp.StuckReason,
 	}
 	if n.Parent != nil {
 		row.ParentSession, row.ParentCall = n.Parent.Session, n.Parent.ToolCallID
@@ -59,6 +59,9 @@ func (x *expected) session(cp *checkpointRow) *sessionRow {
 		row.LoopGeneration, row.LoopStatus, row.LoopReason = l.Generation, string(l.Status), l.Reason
 		row.IterationsStarted, row.IterationsCompleted, row.MaxIterations = int64(l.IterationsStarted), int64(l.IterationsCompleted), int64(l.MaxIterations)
 		row.RoundsStarted, row.MaxTotalRounds = int64(l.RoundsStarted), int64(l.MaxTotalRounds)
+	}
+	if !n.Closed {
+		row.Waiting = int64(s.Waiting())
 	}
 	for _, i := range x.byItem {
 		if row.WaitingSince == 0 || i.SinceAt < row.WaitingSince {

@@ -105,7 +105,7 @@ func (d *database) open(ctx context.Context) (err error) {
 
 // openReader opens connections that only read.
 func openReader(file string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", dataSource(file, "query_only(1)", "cache_size(-16384)"))
+	db, err := sql.Open("sqlite", dataSource(file, "query_only(1)", "cache_size(-4096)"))
 	if err == nil {
 		db.SetMaxOpenConns(readers)
 		db.SetMaxIdleConns(readers)

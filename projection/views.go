@@ -30,13 +30,13 @@ type view struct {
 }
 
 var views = []view{
-	{"sessions", 1, []string{"sessions"}, func(w *writer, l *live) error { return w.put(sessionsUpsert, sessionsTable.values(&l.row)) }},
+	{"sessions", 2, []string{"sessions"}, func(w *writer, l *live) error { return w.put(sessionsUpsert, sessionsTable.values(&l.row)) }},
 	{"runs", 1, []string{"runs"}, func(w *writer, l *live) error { return putAll(w, runsTable, runsUpsert, &l.out.runs) }},
 	{"loops", 1, []string{"loops"}, func(w *writer, l *live) error { return putAll(w, loopsTable, loopsUpsert, &l.out.loops) }},
 	{"rounds", 1, []string{"rounds"}, func(w *writer, l *live) error { return putAll(w, roundsTable, roundsUpsert, &l.out.rounds) }},
 	{"messages", 1, []string{"messages", "messages_fts"}, putMessages},
 	{"tools", 1, []string{"tools"}, func(w *writer, l *live) error { return putAll(w, toolsTable, toolsUpsert, &l.out.calls) }},
-	{"approvals", 1, []string{"approvals"}, func(w *writer, l *live) error { return putAll(w, approvalsTable, approvalsUpsert, &l.out.items) }},
+	{"approvals", 2, []string{"approvals"}, func(w *writer, l *live) error { return putAll(w, approvalsTable, approvalsUpsert, &l.out.items) }},
 	{"usage", 1, []string{"usage"}, func(w *writer, l *live) error { return putAll(w, usageTable, usageAdd, &l.out.usage) }},
 	{"timeline", 1, []string{"timeline"}, func(w *writer, l *live) error { return putAll(w, timelineTable, timelineInsert, &l.out.timeline) }},
 }

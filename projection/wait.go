@@ -16,11 +16,17 @@ type position struct {
 type positions struct {
 	mu      sync.Mutex
 	at      map[string]position
-	waiting map[string]chan struct{} // closed when the session moves
+	waiting map[string]*waiters
+}
+
+// waiters are n queries that wait for a session; moved is closed when it moves.
+type waiters struct {
+	moved chan struct{}
+	n     int
 }
 
 func (p *positions) init() {
-	p.at, p.waiting = map[string]position{}, map[string]chan struct{}{}
+	p.at, p.waiting = map[string]position{}, map[string]*waiters{}
 }
 
 // set tells where a session is now; a zero position is none.
@@ -32,22 +38,38 @@ func (p *positions) set(session string, now position) {
 	} else {
 		p.at[session] = now
 	}
-	if c := p.waiting[session]; c != nil {
-		close(c)
+	if w := p.waiting[session]; w != nil {
+		close(w.moved)
 		delete(p.waiting, session)
 	}
 }
 
-// get returns where the session is, and what is closed when it moves.
-func (p *positions) get(session string) (position, <-chan struct{}) {
+// await returns where the session is and, if that is before seq and it moves,
+// what is closed when it does; the caller gives that back with leave.
+func (p *positions) await(session string, seq uint64) (position, *waiters) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.waiting[session]
-	if c == nil {
-		c = make(chan struct{})
-		p.waiting[session] = c
+	at := p.at[session]
+	if at.seq >= seq || at.stuck != "" {
+		return at, nil
 	}
-	return p.at[session], c
+	w := p.waiting[session]
+	if w == nil {
+		w = &waiters{moved: make(chan struct{})}
+		p.waiting[session] = w
+	}
+	w.n++
+	return at, w
+}
+
+// leave forgets who waits for a session when nobody does: its name came from a
+// client, and there may be no such session.
+func (p *positions) leave(session string, w *waiters) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.n--; w.n == 0 && p.waiting[session] == w {
+		delete(p.waiting, session)
+	}
 }
 
 // Wait lets a query read what its caller has written: it is answered when the
@@ -82,25 +104,35 @@ func (w *Wait) until(ctx context.Context, p *positions) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for session, seq := range w.MinSequence {
-		for {
-			at, moved := p.get(session)
-			if at.seq >= seq {
-				break
-			}
-			notYet := &Error{Code: CodeNotYet, Message: "the views are not there yet", Details: map[string]any{"session": session, "sequence": at.seq}}
-			if at.stuck != "" {
-				notYet.Message = "the session is stuck: " + at.stuck
-				return notYet
-			}
-			select {
-			case <-moved:
-				continue
-			case <-timer.C:
-				return notYet
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+		if err := p.reach(ctx, session, seq, timer.C); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// reach waits until the views have the session up to seq, or time comes.
+func (p *positions) reach(ctx context.Context, session string, seq uint64, end <-chan time.Time) error {
+	for {
+		at, w := p.await(session, seq)
+		if at.seq >= seq {
+			return nil
+		}
+		notYet := &Error{Code: CodeNotYet, Message: "the views are not there yet", Details: map[string]any{"session": session, "sequence": at.seq}}
+		if w == nil {
+			notYet.Message = "the session is stuck: " + at.stuck
+			return notYet
+		}
+		var err error
+		select {
+		case <-w.moved:
+		case <-end:
+			err = notYet
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if p.leave(session, w); err != nil {
+			return err
+		}
+	}
 }

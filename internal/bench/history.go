@@ -41,7 +41,7 @@ func longLog(n uint64) (events.Log, string, error) {
 	return log, "long", err
 }
 
-// oneRun is a run of 50 rounds, every other with a tool call.
+// oneRun is a run of 50 rounds, each with a tool call.
 func oneRun(do func(name, body string) (aggregate.Reply, error)) (aggregate.Reply, error) {
 	var run struct {
 		ID    string `json:"run_id"`

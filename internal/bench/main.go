@@ -20,7 +20,7 @@ func main() {
 	flag.StringVar(&o.dir, "dir", "", "folder for the data; must be on a disk whose sync takes time (default: a temporary one below the working directory)")
 	flag.IntVar(&o.rounds, "rounds", 3, "interleaved rounds")
 	flag.DurationVar(&o.length, "length", 3*time.Second, "length of one measurement")
-	flag.StringVar(&o.only, "only", "", "measure only this part: commands, loops, approvals, fold, start, memory")
+	flag.StringVar(&o.only, "only", "", "measure only this part: commands, loops, approvals, fold, start, memory, catchup, lag, list, idle")
 	flag.StringVar(&o.line, "line", "", "of commands, measure only this line, e.g. \"command none/64\"")
 	profile := flag.String("cpuprofile", "", "write a CPU profile here")
 	flag.Parse()
@@ -70,7 +70,7 @@ func run(ctx context.Context, o options) error {
 	parts := []struct {
 		name string
 		run  func(context.Context, options) error
-	}{{"commands", commands}, {"loops", loops}, {"approvals", approvals}, {"fold", folds}, {"start", starts}, {"memory", memory}}
+	}{{"commands", commands}, {"loops", loops}, {"approvals", approvals}, {"fold", folds}, {"start", starts}, {"memory", memory}, {"catchup", catchUps}, {"lag", lags}, {"list", lists}, {"idle", idle}}
 	for _, p := range parts {
 		if o.only != "" && o.only != p.name {
 			continue
