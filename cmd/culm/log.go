@@ -25,6 +25,9 @@ type logCmd struct {
 
 // Run prints the stored events: readable, or with --json exactly as stored.
 func (c *logCmd) Run(ctx context.Context, a *app) error {
+	if c.To > 0 && c.To < c.From {
+		return usage(fmt.Errorf("--to %d comes before --from %d", c.To, c.From), nil)
+	}
 	b, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -37,23 +40,39 @@ func (c *logCmd) Run(ctx context.Context, a *app) error {
 	if a.JSON && c.From > 0 {
 		after = c.From - 1
 	}
+	last, shown := after, false
 	for r, err := range a.history(ctx, b, string(c.Session), after, c.To) {
 		if err != nil {
 			return notFound(string(c.Session), err)
 		}
+		last = r.Seq
 		if c.Approvals && !aboutApprovals(r.Type) {
 			continue
 		}
 		if a.JSON {
-			err = a.printRaw(r.Payload)
+			shown, err = true, a.printRaw(r.Payload)
 		} else if line := printer.Record(r); r.Seq >= c.From {
+			shown = true
 			_, err = fmt.Fprintln(a.out, line)
 		}
 		if err != nil {
 			return err
 		}
 	}
+	if !shown && !a.JSON {
+		c.tellNothing(a, last)
+	}
 	return nil
+}
+
+// tellNothing says why no event is shown, beside the output, which is empty.
+func (c *logCmd) tellNothing(a *app, last uint64) {
+	switch {
+	case c.From > last:
+		fmt.Fprintf(a.errOut, "culm: %s ends with event %d\n", c.Session, last)
+	case c.Approvals:
+		fmt.Fprintf(a.errOut, "culm: nobody was asked or decided anything in these events of %s\n", c.Session)
+	}
 }
 
 // aboutApprovals says that events of the type are about a person's decision.

@@ -112,7 +112,7 @@ func (v *view) runText() string {
 	if text == "" {
 		text = show.Clean(r.Status)
 	}
-	if r.Runner != "" {
+	if r.Runner != "" && r.Status != "suspended" { // which has given up ownership
 		text += " at " + show.Clean(r.Runner)
 	}
 	if r.Round != nil {

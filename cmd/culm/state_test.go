@@ -61,6 +61,14 @@ func TestStateOfAnEmptySession(t *testing.T) {
 	}
 }
 
+// A run that waits for a person belongs to no runner.
+func TestStateOfASuspendedRun(t *testing.T) {
+	r := culm(t, &fake{state: `{"session":{},"run":{"run_id":"r1","status":"suspended","runner":"runner-1","round":1},"pending":[]}`}, "state", "demo")
+	if !strings.Contains(r.out, "run        waits for a person, round 2 (r1)\n") {
+		t.Errorf("%q", r.out)
+	}
+}
+
 func TestLoopStatus(t *testing.T) {
 	r := culm(t, &fake{state: sampleState}, "loop", "status", "demo")
 	if !strings.HasPrefix(r.out, "loop       running: iteration 2 of 5, round 7 of 20, 1 done\n") {

@@ -163,3 +163,22 @@ func TestLogIsReadable(t *testing.T) {
 		t.Errorf("no session: status %d, err %q", r.status, r.err)
 	}
 }
+
+// Where nothing is shown it is said why.
+func TestLogOfNothing(t *testing.T) {
+	f := &fake{stored: map[string][]events.Record{"demo": loopOfOne(t, events.SessionClosed{})}}
+	for args, want := range map[string]string{
+		"log demo --from 99":   "culm: demo ends with event 6\n",
+		"log demo --approvals": "culm: nobody was asked or decided anything in these events of demo\n",
+	} {
+		if r := culm(t, f, strings.Fields(args)...); r.out != "" || r.err != want || r.status != exitOK {
+			t.Errorf("%s: status %d, out %q, err %q", args, r.status, r.out, r.err)
+		}
+	}
+	if r := culm(t, f, "log", "demo", "--from", "99", "--json"); r.out+r.err != "" || r.status != exitOK {
+		t.Errorf("with --json: status %d, %q, %q", r.status, r.out, r.err)
+	}
+	if r := culm(t, f, "log", "demo", "--from", "5", "--to", "3"); r.status != exitUsage || !strings.Contains(r.err, "--to 3 comes before --from 5") {
+		t.Errorf("the wrong way round: status %d, %q", r.status, r.err)
+	}
+}
