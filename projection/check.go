@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"reflect"
@@ -69,7 +70,9 @@ type CheckOptions struct {
 // difference.
 func Check(ctx context.Context, o CheckOptions, report func(Difference)) (CheckReport, error) {
 	c := &checker{o: o, report: report}
-	if _, err := os.Stat(o.File); err != nil {
+	if _, err := os.Stat(o.File); errors.Is(err, fs.ErrNotExist) {
+		return c.out, fmt.Errorf("check: there is no database %s; projector run makes it", o.File)
+	} else if err != nil {
 		return c.out, fmt.Errorf("check: %w", err)
 	}
 	db, err := openReader(o.File)

@@ -45,6 +45,9 @@ const readers = 4
 // over one that a rebuild left, and brings its tables up to date. It returns
 // ErrLocked, ErrNewer, or what SQLite says.
 func openDatabase(ctx context.Context, file string, log *slog.Logger) (*database, error) {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open %s: it is no file", file)
+	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil { // one that is there keeps its mode
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}
@@ -55,10 +58,13 @@ func openDatabase(ctx context.Context, file string, log *slog.Logger) (*database
 	d := &database{file: file, lock: lock, owner: rand.Text()}
 	err = adopt(file, log)
 	if err == nil {
-		err = private(file)
+		err = begin(file)
 	}
 	if err == nil {
 		err = d.open(ctx)
+	}
+	if err == nil { // not before it is known to be a database of views
+		err = private(file)
 	}
 	if err != nil {
 		_ = d.close() // the first error is the one to tell
@@ -67,23 +73,25 @@ func openDatabase(ctx context.Context, file string, log *slog.Logger) (*database
 	return d, nil
 }
 
-// private makes the file if it is not there, and keeps it and what stands
-// beside it from everybody but its owner: the views hold all that was said.
-// SQLite gives the files that it adds the mode of the database.
-func private(file string) error {
+// begin makes the file, for its owner only, if it is not there: SQLite would
+// make it for everybody, and gives the files that it adds the mode of this one.
+func begin(file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
-	if err == nil {
-		err = f.Close()
+	if err != nil {
+		return err
 	}
-	for _, name := range []string{file, file + "-wal", file + "-shm", file + ".lock"} {
-		if err == nil {
-			err = os.Chmod(name, 0o600)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
+	return f.Close()
+}
+
+// private keeps the database and what stands beside it from everybody but its
+// owner, whoever made it: the views hold all that was said.
+func private(file string) error {
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
+		if err := os.Chmod(file+suffix, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 func (d *database) open(ctx context.Context) (err error) {

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,6 +40,31 @@ func TestOpen_FilesAreTheOwners(t *testing.T) {
 	o.File = filepath.Join(open, "views.db")
 	start(t, o).awaitReady()
 	wantMode(t, open, 0o755) // somebody else's folder stays as it is
+}
+
+// TestOpen_ForeignFilesStayAsTheyAre: what is no database of views is neither
+// changed nor taken, and a folder gets no lock beside it.
+func TestOpen_ForeignFilesStayAsTheyAre(t *testing.T) {
+	o := options(t, events.NewMem())
+	dir := t.TempDir()
+	o.File = filepath.Join(dir, "letter.txt")
+	if err := os.WriteFile(o.File, []byte("Dear Ada, this is a letter and no database."), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Open(t.Context(), o); err == nil {
+		t.Error("opened a letter", p.Close())
+	}
+	wantMode(t, o.File, 0o644)
+	o.File = filepath.Join(dir, "folder")
+	if err := os.Mkdir(o.File, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Open(t.Context(), o); err == nil {
+		t.Error("opened a folder", p.Close())
+	}
+	if _, err := os.Stat(o.File + ".lock"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a lock beside a folder: %v", err)
+	}
 }
 
 func wantMode(t *testing.T, name string, want os.FileMode) {

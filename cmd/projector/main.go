@@ -130,6 +130,9 @@ func (p *process) connect(ctx context.Context) (*connection, error) {
 		nats.ReconnectHandler(func(*nats.Conn) { p.log.Info("connected again") }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { p.log.Warn("nats", "err", err) }))
 	nc, err := nats.Connect(p.NATS, opts...)
+	if errors.Is(err, nats.ErrNoServers) {
+		return nil, fmt.Errorf("connect to %s: nobody answers there; is the engine running? --nats names another server", bus.Redact(p.NATS))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", bus.Redact(p.NATS), bus.RedactError(err))
 	}

@@ -160,6 +160,7 @@ func TestProjector(t *testing.T) {
 	invoke(t, append([]string{"run", "--http", "off"}, common...)...).want(t, exitFailed, "another projector uses this database")
 	invoke(t, append([]string{"check"}, common...)...).want(t, exitOK, "2 sessions, 7 events, ")
 	invoke(t, append([]string{"rebuild"}, common...)...).want(t, exitOK, "rebuilt")
+	invoke(t, "check", "--nats", server.ClientURL(), "--db", file+".none").want(t, exitFailed, "there is no database "+file+".none")
 	appendSession(t, log, "three", 2)
 	wantSession(t, nc, "three", 3)
 	p.stop()
@@ -197,5 +198,5 @@ func TestBadArguments(t *testing.T) {
 		want(t, exitUsage, "--http-tokens")
 	invoke(t, "--help").want(t, exitOK, "Usage: projector")
 	invoke(t, "--version").want(t, exitOK, "projector 0.")
-	invoke(t, "check", "--nats", "nats://u:secret@127.0.0.1:1", "--db", "x").want(t, exitFailed, "connect to nats://xxxxx@127.0.0.1:1")
+	invoke(t, "check", "--nats", "nats://u:secret@127.0.0.1:1", "--db", "x").want(t, exitFailed, "connect to nats://xxxxx@127.0.0.1:1: nobody answers there")
 }
