@@ -42,7 +42,10 @@ func (a *applier) touch(t *tracked) error {
 			return err
 		}
 		t.live = l
-		a.cached = append(a.cached, t)
+		if !t.cached {
+			t.cached = true
+			a.cached = append(a.cached, t)
+		}
 	}
 	if !t.batched {
 		t.batched = true
@@ -110,12 +113,17 @@ func (a *applier) flush() error {
 	return nil
 }
 
-// maxKept bounds the text of a session that stays in memory, in bytes.
-const maxKept = 64 << 10
+// Bounds of what stays in memory of sessions between two batches, in bytes: of
+// one, and of all together.
+const (
+	maxKept    = 64 << 10
+	maxKeptAll = 16 << 20
+	rowsKept   = 4 << 10 // of a session without its texts, about
+)
 
-// size is the text that the session's rows hold, in bytes, but for small fields.
+// size is about what the session's rows take, in bytes.
 func (l *live) size() int {
-	n := len(l.row.Title) + len(l.row.Metadata)
+	n := rowsKept + len(l.row.Title) + len(l.row.Metadata)
 	if l.loop != nil {
 		n += len(l.loop.Objective)
 	}
@@ -133,9 +141,8 @@ func (a *applier) committed() {
 	b := &a.batch
 	for _, t := range b.sessions {
 		t.batched, t.applied = false, nil
-		if t.live.out = (changes{}); t.live.size() > maxKept {
-			t.live = nil // read back when it is needed
-		}
+		t.live.out = changes{}
+		a.keep(t)
 		reason := ""
 		if t.stuck != nil {
 			reason = t.stuck.reason
@@ -144,12 +151,30 @@ func (a *applier) committed() {
 	}
 	a.p.stats.batches.Add(1)
 	*b = batch{sessions: b.sessions[:0]}
-	if over := len(a.cached) - a.p.opts.Sessions; over > 0 {
-		for _, t := range a.cached[:over] {
-			t.live = nil
-		}
-		a.cached = slices.Delete(a.cached, 0, over)
+	a.letGo()
+}
+
+// keep counts what the session takes; one that takes too much is read back
+// when it is needed.
+func (a *applier) keep(t *tracked) {
+	size := t.live.size()
+	if size > maxKept {
+		t.live, size = nil, 0
 	}
+	a.kept += size - t.kept
+	t.kept = size
+}
+
+// letGo forgets the rows of the sessions that have been in memory for longest,
+// while all together are too many.
+func (a *applier) letGo() {
+	n := 0
+	for ; len(a.cached)-n > a.p.opts.Sessions || a.kept > maxKeptAll; n++ {
+		t := a.cached[n]
+		a.kept -= t.kept
+		t.live, t.cached, t.kept = nil, false, 0
+	}
+	a.cached = slices.Delete(a.cached, 0, n)
 }
 
 func (a *applier) writeSession(t *tracked) error {

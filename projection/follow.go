@@ -19,7 +19,8 @@ type applier struct {
 	surveys chan survey
 	all     map[string]*tracked
 	batch   batch
-	cached  []*tracked // with a live session in memory, oldest first
+	cached  []*tracked // that may have their rows in memory, oldest first
+	kept    int        // bytes of those rows, about
 	queue   []job      // jobs that wait for a reader
 	running int
 	lastJob uint64
@@ -42,6 +43,8 @@ type tracked struct {
 	retried bool  // was stuck when the database was opened
 	gone    bool  // the log has no such session
 	live    *live // nil if not in memory
+	cached  bool  // in applier.cached
+	kept    int   // of applier.kept
 	batched bool  // in the open batch
 	applied []decoded
 }

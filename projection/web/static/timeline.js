@@ -58,7 +58,11 @@ export class Timeline {
     if (follow) this.toEnd();
   }
 
-  toEnd() { this.follow_ = true; this.scroller.scrollTop = this.scroller.scrollHeight; }
+  toEnd() {
+    this.follow_ = true;
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.top = this.scroller.scrollTop; // what has shrunk is nobody's scrolling up
+  }
 
   seen(entries) {
     for (const e of entries) {
@@ -99,7 +103,7 @@ export class Timeline {
     } finally { s.loading = false; }
     this.remember(s);
     if (s.near && s.events) this.render(s);
-    if (follow && this.follow_) this.scroller.scrollTop = this.scroller.scrollHeight;
+    if (follow && this.follow_) this.toEnd();
     if (s.again) { s.again = false; if ((s.events?.length || 0) < Math.min(size, this.last - s.from + 1)) this.fill(s, follow); }
   }
 
