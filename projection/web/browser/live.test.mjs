@@ -61,8 +61,9 @@ test("a streamed answer is shown as provisional, until the record takes its plac
   await draft.waitFor({ state: "detached" });
   await r.stream(" later than its round", { attempt: 2 });
   await r.do("tool.start", { tool_call_id: "c1" });
+  await page.locator(".ev", { hasText: "run_command started" }).waitFor();
   await r.stream("compiling…\n", { kind: "tool_output", tool_call_id: "c1" });
-  await page.locator(".draft", { hasText: "output of c1" }).getByText("compiling…").waitFor();
+  await page.locator(".draft", { hasText: "output of run_command" }).getByText("compiling…").waitFor();
   assert.equal(await draft.count(), 1, "a delta of a recorded round is shown");
   await shot(page, "draft-tool");
   await r.do("tool.finish", { tool_call_id: "c1", success: true, content: "compiled" });

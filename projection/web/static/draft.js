@@ -11,7 +11,9 @@ const patience = 4000; // ms that a part waits for its event to be shown
 const nameOf = (call) => clip(String(call || ""), 80);
 
 export class Draft {
-  constructor() {
+  /** toolOf names the tool of a call, "" while it is not known. */
+  constructor(toolOf) {
+    this.toolOf = toolOf;
     this.el = h("section", { class: "drafts", "aria-label": "Not recorded yet", hidden: true });
     this.parts = new Map(); this.run = ""; this.round = -1; this.attempt = 1; this.next = 0;
     this.over = { run: "", round: -1 }; this.calls = new Set(); this.ended = "";
@@ -141,12 +143,12 @@ export class Draft {
     }
     if (p.drawn === p.text) return;
     p.drawn = p.text;
-    show(p.title, title(p), this.attempt > 1 && p.kind !== "tool" ? h("span", { class: "warn" }, ` · attempt ${this.attempt}`) : "");
+    show(p.title, title(p, this.toolOf), this.attempt > 1 && p.kind !== "tool" ? h("span", { class: "warn" }, ` · attempt ${this.attempt}`) : "");
     show(p.box, content(p.text));
   }
 }
 
-function title(p) {
-  if (p.kind === "tool") return ["output of ", h("span", { class: "tool" }, content(p.call))];
+function title(p, toolOf) {
+  if (p.kind === "tool") return ["output of ", h("span", { class: "tool" }, content(toolOf(p.call) || p.call))];
   return { text: "is answering", reasoning: "is thinking", progress: "progress" }[p.kind];
 }

@@ -17,7 +17,7 @@ export class SessionPage {
   constructor(el, id, app) {
     this.el = el; this.id = id; this.app = app; this.at = 0; this.tab = "timeline"; this.last = 0; this.item = null; this.state = null;
     this.abort = new AbortController();
-    this.draft = new Draft();
+    this.draft = new Draft((call) => this.timeline.toolOf(call));
     this.timeline = new Timeline(id, { onSeen: (seq) => this.draft.shown(seq), below: this.draft.el });
     this.cards = new Cards(h("div", { class: "cards" }), () => ({ acts: app.acts, inSession: true }));
     this.refresh = after(120, () => this.load());

@@ -2,7 +2,7 @@
 // made of stretches of 50 events; only those near the window are in the page,
 // the others are empty boxes of their height, so 10 000 events scroll as 50 do.
 
-import { h, show, add, block, content } from "./dom.js";
+import { h, show, add, block, content, clip } from "./dom.js";
 import * as api from "./api.js";
 import { tell, facts } from "./words.js";
 import { clock, full, when, count } from "./format.js";
@@ -146,6 +146,12 @@ export class Timeline {
     for (const i of open.folds) if (folds[i]) { folds[i].open = true; folds[i].dispatchEvent(new Event("toggle")); }
     const texts = [...row.querySelectorAll(".text")];
     for (const i of open.whole) texts[i]?.querySelector(":scope > .more")?.click();
+  }
+
+  /** toolOf names the tool of a call among the newest events, "" if none has it. */
+  toolOf(call) {
+    const ev = this.stretches.slice(-2).flatMap((s) => s.events || []).findLast((e) => e.data?.tool_call_id === call && e.data.name);
+    return ev ? clip(String(ev.data.name), 80) : "";
   }
 
   row(ev) {

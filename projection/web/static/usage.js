@@ -30,7 +30,7 @@ export async function usagePage(el) {
   const days = byDay.slice(-60), total = bySession.reduce((a, i) => a + i.usage.total, 0), rounds = bySession.reduce((a, i) => a + i.rounds, 0);
   bySession.sort((a, b) => b.usage.total - a.usage.total);
   show(el, h("h1", {}, "Usage"),
-    h("p", { class: "lead" }, h("b", {}, short(total)), " tokens in ", h("b", {}, count(rounds)), " rounds of ", plural(bySession.length, "session"), "."),
+    h("p", { class: "lead" }, h("b", {}, short(total)), " tokens in ", h("b", {}, count(rounds)), rounds === 1 ? " round of " : " rounds of ", plural(bySession.length, "session"), "."),
     h("section", {}, h("h2", {}, "By day"),
       bars(days.map((i) => ({ label: i.day.slice(5), parts: parts(i.usage), tip: `${i.day}: ${count(i.usage.total)} tokens, ${plural(i.rounds, "round")}` })), ["prompt", "completion"], { label: "Tokens by day" })),
     h("section", {}, h("h2", {}, "By model"), h("div", { class: "scroll" }, table(["model", "rounds", "prompt", "completion", "tokens"],
