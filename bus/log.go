@@ -31,6 +31,9 @@ type LogOptions struct {
 	// ReadOnly logs never write: Create, Append and Delete are refused, and
 	// half deleted sessions are passed over instead of being removed.
 	ReadOnly bool
+	// Embedded says that the server is a Server of this package, which mends at
+	// its start what a kill left half made.
+	Embedded bool
 	// Barrier makes a deletion's tombstone durable before its stream goes;
 	// nil where the server syncs by itself.
 	Barrier events.Barrier

@@ -49,12 +49,30 @@ func (l *JetStreamLog) create(ctx context.Context, session string) (uint64, erro
 		}
 		begins := max(config.FirstSeq, 1) - 1
 		if !config.Sealed && (begins > after.last || after.last == 0) {
-			return begins, nil
+			return begins, l.describeWhole(ctx, info)
 		}
 		if err := l.remove(ctx, session, info.Created); err != nil && errCode(err) != codeStreamNotFound {
 			return 0, unanswered(err)
 		}
 	}
+}
+
+// describeWhole has a server that is not ours write the description of an empty
+// stream once more: where a kill cut the first writing off, the server keeps the
+// half it finds, and would pass over the stream at its next start (finishStreams,
+// which looks after an embedded server).
+func (l *JetStreamLog) describeWhole(ctx context.Context, info *streamInfo) error {
+	if l.opts.Embedded || info.State.Messages > 0 {
+		return nil
+	}
+	config, err := info.config()
+	if err != nil {
+		return err
+	}
+	if err := l.api.call(ctx, "STREAM.UPDATE."+config.Name, info.Config, nil); err != nil {
+		return unanswered(err)
+	}
+	return nil
 }
 
 // makeStream makes the session's stream or returns the one there is.

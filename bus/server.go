@@ -72,8 +72,8 @@ type Server struct {
 }
 
 // StartServer runs a server and returns once it accepts connections and all
-// streams are recovered. It returns ErrDataInUse, ErrPortInUse, or what the
-// server itself said. The server writes nothing to standard output and takes
+// streams are recovered. It returns ErrDataInUse, ErrPortInUse, ErrStreamDamaged,
+// or what the server itself said. The server writes nothing to standard output and takes
 // no signals.
 func StartServer(opts ServerOptions) (*Server, error) {
 	if err := opts.complete(); err != nil {
@@ -145,6 +145,9 @@ func DefaultSync() SyncMode {
 func (s *Server) start() error {
 	host, port, err := listenAddress(s.addr)
 	if err != nil {
+		return err
+	}
+	if err := finishStreams(s.StoreDir(), s.log); err != nil {
 		return err
 	}
 	ns, err := server.NewServer(s.natsOptions(host, port))

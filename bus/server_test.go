@@ -45,7 +45,7 @@ func connectTo(t testing.TB, s *Server) *nats.Conn {
 
 func embeddedLog(t testing.TB, s *Server) *JetStreamLog {
 	t.Helper()
-	l, err := NewJetStreamLog(t.Context(), connectTo(t, s), LogOptions{Health: s.Healthy})
+	l, err := NewJetStreamLog(t.Context(), connectTo(t, s), LogOptions{Health: s.Healthy, Embedded: true})
 	if err != nil {
 		t.Fatal(err)
 	}

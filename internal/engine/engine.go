@@ -102,7 +102,7 @@ func (e *engine) startMetrics() {
 func (e *engine) startLog(ctx context.Context) error {
 	opts := bus.LogOptions{Subjects: e.subjects, Replicas: e.cfg.Replicas, Logger: e.log, Barrier: e.barrier}
 	if e.server != nil {
-		opts.Health = e.server.Healthy
+		opts.Health, opts.Embedded = e.server.Healthy, true
 	}
 	var err error
 	e.sessions, err = bus.NewJetStreamLog(ctx, e.nc, opts)

@@ -1,0 +1,166 @@
+package bus
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"culm/events"
+	"culm/internal/natstest"
+)
+
+// halfMade leaves of a stream what a kill leaves between the writing of its
+// description and of the checksum.
+func halfMade(t *testing.T, storeDir, stream string) (folder string) {
+	t.Helper()
+	folder = filepath.Join(storeDir, server.DEFAULT_GLOBAL_ACCOUNT, "streams", stream)
+	if err := os.Remove(filepath.Join(folder, server.JetStreamMetaFileSum)); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func createAndAppend(t *testing.T, l events.Log, payload string) {
+	t.Helper()
+	begins, err := l.Create(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(t.Context(), "s", begins, "note.appended", []byte(payload)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func payloads(t *testing.T, l events.Log) (all []string) {
+	t.Helper()
+	for r, err := range l.Read(t.Context(), "s", 0, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(r.Payload))
+	}
+	return all
+}
+
+// A kill while a session's stream was made loses nothing of what is acknowledged
+// afterwards, whatever the server finds of the stream.
+func TestServer_FinishesAStreamThatAKillCutOff(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
+	if _, err := embeddedLog(t, s).Create(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	for _, payload := range []string{"a", "b"} {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		halfMade(t, s.StoreDir(), "SESSION_s")
+		s = startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
+		l := embeddedLog(t, s)
+		if payload == "a" {
+			createAndAppend(t, l, payload)
+		} else if err := l.Append(t.Context(), "s", 1, "note.appended", []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
+	if got := payloads(t, embeddedLog(t, s)); len(got) != 2 || got[0] != "a" || got[1] != "b" {
+		t.Errorf("after the kills: %q", got)
+	}
+}
+
+// The same on a server that is not ours.
+func TestJetStreamLog_DescribesAStreamThatAKillCutOff(t *testing.T) {
+	t.Parallel()
+	ns := natstest.Start(t, nil)
+	if _, err := newTestLog(t, ns, LogOptions{}).Create(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	dir := ns.StoreDir()
+	ns.Stop()
+	halfMade(t, dir, "SESSION_s")
+	ns.Restart(t)
+	createAndAppend(t, newTestLog(t, ns, LogOptions{}), "a")
+	ns.Restart(t)
+	if got := payloads(t, newTestLog(t, ns, LogOptions{})); len(got) != 1 || got[0] != "a" {
+		t.Errorf("after the kill: %q", got)
+	}
+}
+
+// What no kill explains ends the start, and nothing is changed.
+func TestServer_DoesNotBuildOnADamagedStream(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(folder, meta, sum string) error{
+		"decayed": func(_, meta, _ string) error {
+			b, err := os.ReadFile(meta)
+			old := time.Now().Add(-time.Hour)
+			b[len(b)/2] ^= 1
+			return errors.Join(err, os.WriteFile(meta, b, 0o600), os.Chtimes(meta, old, old))
+		},
+		"not JSON":       func(_, meta, _ string) error { return os.WriteFile(meta, []byte("{"), 0o600) },
+		"another stream": func(folder, _, sum string) error { return errors.Join(os.Remove(sum), os.Rename(folder, folder+"x")) },
+		"no description": func(_, meta, _ string) error { return os.Remove(meta) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
+			createAndAppend(t, embeddedLog(t, s), "a")
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			folder := filepath.Join(s.StoreDir(), server.DEFAULT_GLOBAL_ACCOUNT, "streams", "SESSION_s")
+			if err := damage(folder, filepath.Join(folder, server.JetStreamMetaFile), filepath.Join(folder, server.JetStreamMetaFileSum)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := StartServer(ServerOptions{DataDir: dir, Sync: SyncNone}); !errors.Is(err, ErrStreamDamaged) {
+				t.Errorf("start: %v", err)
+			}
+		})
+	}
+}
+
+// A description that was written anew, before its checksum was: a deletion that
+// was cut off while it sealed the stream.
+func TestServer_FinishesADescriptionWrittenAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
+	createAndAppend(t, embeddedLog(t, s), "a")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(s.StoreDir(), server.DEFAULT_GLOBAL_ACCOUNT, "streams", "SESSION_s")
+	meta := filepath.Join(folder, server.JetStreamMetaFile)
+	b, err := os.ReadFile(meta)
+	later := time.Now().Add(time.Second)
+	if err := errors.Join(err, os.WriteFile(meta, append(b, '\n'), 0o600), os.Chtimes(meta, later, later)); err != nil {
+		t.Fatal(err)
+	}
+	s = startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
+	if got := payloads(t, embeddedLog(t, s)); len(got) != 1 || got[0] != "a" {
+		t.Errorf("after the kill: %q", got)
+	}
+}
+
+// A folder that was made just before a kill is no damage.
+func TestServer_TakesAnEmptyFolderOver(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, server.JetStreamStoreDir, server.DEFAULT_GLOBAL_ACCOUNT, "streams", "SESSION_s", "msgs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := embeddedLog(t, startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone}))
+	createAndAppend(t, l, "a")
+	if got := payloads(t, l); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+}
