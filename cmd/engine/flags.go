@@ -36,7 +36,7 @@ type flags struct {
 	NoProjector bool          `env:"CULM_NO_PROJECTOR" help:"Without views, and so without queries and page."`
 	HTTP        string        `name:"http" env:"CULM_HTTP" default:"127.0.0.1:8280" placeholder:"ADDR" help:"Address of the page, the API, health and metrics, off for none (${default})."`
 	HTTPHosts   []string      `name:"http-hosts" env:"CULM_HTTP_HOSTS" placeholder:"NAMES" help:"Names under which the page may be asked, besides those of this machine itself; separated by commas."`
-	HTTPTokens  string        `name:"http-tokens" env:"CULM_HTTP_TOKENS" placeholder:"FILE" help:"Lines \"actor token\": who may decide on the page. Without it one token is made and shown at the start."`
+	HTTPTokens  string        `name:"http-tokens" env:"CULM_HTTP_TOKENS" placeholder:"FILE" help:"Lines \"actor token\": who may decide on the page. Without it one token is made and kept; culm page shows it."`
 	HTTPActor   string        `name:"http-actor" env:"CULM_HTTP_ACTOR" placeholder:"ACTOR" help:"Actor of the token that is made (the user's name)."`
 	Sessions    int           `env:"CULM_SESSIONS" default:"64" placeholder:"N" help:"Sessions that the built-in runner drives at once, 1 to 100000 (${default})."`
 	LogLevel    slog.Level    `env:"CULM_LOG_LEVEL" default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`

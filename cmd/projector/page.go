@@ -54,7 +54,7 @@ func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, v
 		Healthy: c.healthy, Ready: caughtUp(views), Logger: p.log,
 	}
 	access := web.Access{Hosts: r.HTTPHosts, TokensFile: r.HTTPTokens, KeepIn: p.DB + ".page-token", Actor: r.HTTPActor}
-	token, err := access.Apply(&o, r.HTTP)
+	err = access.Apply(&o, r.HTTP)
 	if err != nil && r.HTTPTokens != "" {
 		return fmt.Errorf("%w: --http-tokens: %w", errUsage, err)
 	}
@@ -66,7 +66,7 @@ func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, v
 		return err
 	}
 	p.log.Info("health", "url", "http://"+l.Addr().String()+"/healthz")
-	p.log.Info("page", "url", web.PageURL(l.Addr(), token))
+	p.log.Info("page", "url", web.PageURL(l.Addr(), ""), "with_token", "culm page --http "+l.Addr().String()+" --file "+access.KeepIn)
 	return s.Serve(ctx, l)
 }
 

@@ -16,7 +16,7 @@ import (
 type runCommand struct {
 	HTTP       string   `name:"http" env:"CULM_HTTP" default:"127.0.0.1:8281" placeholder:"ADDR" help:"Address of the page, the API, health and metrics, off for none (${default})."`
 	HTTPHosts  []string `name:"http-hosts" env:"CULM_HTTP_HOSTS" placeholder:"NAMES" help:"Names under which the page may be asked, besides those of this machine itself; separated by commas."`
-	HTTPTokens string   `name:"http-tokens" env:"CULM_HTTP_TOKENS" placeholder:"FILE" help:"Lines \"actor token\": who may decide on the page. Without it one token is made and shown at the start."`
+	HTTPTokens string   `name:"http-tokens" env:"CULM_HTTP_TOKENS" placeholder:"FILE" help:"Lines \"actor token\": who may decide on the page. Without it one token is made and kept; culm page shows it."`
 	HTTPActor  string   `name:"http-actor" env:"CULM_HTTP_ACTOR" placeholder:"ACTOR" help:"Actor of the token that is made (the user's name)."`
 }
 

@@ -31,7 +31,7 @@ type Config struct {
 	NoProjector bool
 	HTTP        string   // address of health, metrics and page; "off" or "" for none
 	HTTPHosts   []string // names, besides loopback's, under which the page may be asked
-	HTTPTokens  string   // file of the page's tokens; "" mints one and shows it at the start
+	HTTPTokens  string   // file of the page's tokens; "" mints one and keeps it in the data folder
 	HTTPActor   string   // actor of the minted token, default the user of the process
 	// Rules are what decisions rest on: providers, defaults of the roles,
 	// permissions, gold. Without a provider it is the built-in sample.

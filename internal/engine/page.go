@@ -25,12 +25,11 @@ func (e *engine) startHTTP() (serve func(context.Context) error, err error) {
 		return func(context.Context) error { return nil }, nil
 	}
 	o := web.Options{Healthy: e.healthy, Ready: e.takesCommands, Metrics: e.metrics, Logger: e.log}
-	var token string
 	if e.views != nil {
 		o.Query, o.Commands, o.Read, o.Log, o.Feed, o.Status = e.views, pageCommands{e.rules, e.subjects}, pageReads{e.rules}, e.sessions, e.feed(), e.views.status
 		o.Deltas, o.Gone = bus.NewDeltas(e.nc, e.subjects), e.views.gone
 		access := web.Access{Hosts: e.cfg.HTTPHosts, TokensFile: e.cfg.HTTPTokens, KeepIn: filepath.Join(e.cfg.Data, tokenFile), Actor: e.cfg.HTTPActor}
-		if token, err = access.Apply(&o, address); err != nil {
+		if err = access.Apply(&o, address); err != nil {
 			if e.cfg.HTTPTokens != "" {
 				return nil, usage("--http-tokens: %v", err)
 			}
@@ -48,7 +47,7 @@ func (e *engine) startHTTP() (serve func(context.Context) error, err error) {
 	e.onStop(func(context.Context) error { _ = l.Close(); return nil })
 	e.log.Info("health", "url", "http://"+l.Addr().String()+"/healthz")
 	if e.views != nil {
-		e.log.Info("page", "url", web.PageURL(l.Addr(), token))
+		e.log.Info("page", "url", web.PageURL(l.Addr(), ""), "with_token", "culm page")
 	}
 	return func(ctx context.Context) error { return s.Serve(ctx, l) }, nil
 }

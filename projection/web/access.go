@@ -18,19 +18,20 @@ type Access struct {
 	Actor      string   // of the kept token; "" is the user of the process
 }
 
-// Apply sets the options for a listener on the address, and returns the kept
-// token, for PageURL; "" with a file of tokens.
-func (a Access) Apply(o *Options, address string) (token string, err error) {
+// Apply sets the options for a listener on the address. A token that is kept is
+// told to nobody: whoever may read its file finds it there.
+func (a Access) Apply(o *Options, address string) (err error) {
 	o.Hosts, o.TokenForReads = a.Hosts, !Loopback(address)
 	if a.TokensFile != "" {
 		o.Tokens, err = readTokensFile(a.TokensFile)
-		return "", err
+		return err
 	}
-	if token, err = KeptToken(a.KeepIn); err != nil {
-		return "", err
+	token, err := KeptToken(a.KeepIn)
+	if err != nil {
+		return err
 	}
 	o.Tokens = &Tokens{}
-	return token, o.Tokens.Add(a.actor(), token)
+	return o.Tokens.Add(a.actor(), token)
 }
 
 func readTokensFile(name string) (*Tokens, error) {

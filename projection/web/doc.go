@@ -11,8 +11,8 @@
 //  1. [New] with what there is: without a Querier there is no page and no API,
 //     only health and metrics.
 //  2. [Server.Serve] on a listener until its context ends.
-//  3. Say where the page is with [Server.PageURL], once and to the person who
-//     started the process only: the URL carries the token.
+//  3. Say where the page is with [PageURL]. With the token the URL is a secret,
+//     which goes to the person who asks for it and to no log.
 //
 // Whatever a model, a tool or a client put into an event is hostile here. The
 // API hands it out as JSON under nosniff; the page shows it as text and never
