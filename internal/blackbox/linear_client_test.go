@@ -33,6 +33,9 @@ func (l *linearClient) step(n int) error {
 	case p < 30:
 		in.kind, in.at = "submit at", l.at
 		return l.command(in, "message.submit", obj{"content": in.id}, expect(l.at))
+	case p < 45 && l.h.late:
+		in.kind, in.at = "request at", l.at
+		return l.command(in, "run.request", obj{"prompt": in.id}, expect(l.at))
 	case p < 45:
 		in.kind = "request"
 		return l.command(in, "run.request", obj{"prompt": in.id})
@@ -70,9 +73,11 @@ func (l *linearClient) send(in linearInput, m *nats.Msg) error {
 	}
 	run := ""
 	switch in.kind {
-	case "request":
-		run = r.text("run_id")
-		l.run = run
+	case "request", "request at":
+		if r.OK {
+			run = r.text("run_id")
+			l.run = run
+		}
 	case "claim":
 		if r.OK {
 			l.held = obj{"run_id": in.run, "fence": r.Result["fence"]}

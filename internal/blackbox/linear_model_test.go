@@ -11,7 +11,7 @@ import (
 
 // linearInput is one operation on a session.
 type linearInput struct {
-	kind     string // submit, submit at (with an expected sequence), request, claim, renew, finish, read
+	kind     string // submit, request, both also with an expected sequence (at), claim, renew, finish, read
 	id       string // of the command
 	at       uint64 // expected sequence
 	run      string // of claim, renew and finish
@@ -101,6 +101,11 @@ func decide(s linearState, in linearInput, out linearOutput) (linearOutput, line
 	case "submit":
 		next.last = in.id
 		return accept(next, "")
+	case "request at":
+		if in.at != s.sequence {
+			return refuse("wrong_expected_sequence")
+		}
+		fallthrough
 	case "request":
 		if s.status != "" {
 			return nothing(s.run)
