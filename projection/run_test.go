@@ -11,7 +11,7 @@ import (
 )
 
 // patience bounds every wait of a test; reaching it is a failure.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // running is a projector that runs until the test, or stop, ends it.
 type running struct {

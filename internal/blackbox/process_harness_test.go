@@ -14,7 +14,7 @@ import (
 
 // patience bounds every wait for something that has to happen; it is long
 // because the race detector and other tests share the processors.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // process is one running program of the test.
 type process struct {
