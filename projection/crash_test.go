@@ -3,6 +3,7 @@ package projection
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -27,40 +28,53 @@ const (
 	childSeed = "CULM_TEST_CHILD_SEED"
 )
 
-// TestCrashChild is the process that TestCrash kills: a projector over a feed
-// that loses, doubles and delays.
-func TestCrashChild(t *testing.T) {
-	url, file := os.Getenv(childURL), os.Getenv(childFile)
-	if url == "" {
-		t.Skip("started by TestCrash")
+// TestMain is also the process that TestCrash kills.
+func TestMain(m *testing.M) {
+	if os.Getenv(childURL) == "" {
+		os.Exit(m.Run())
 	}
-	seed, _ := strconv.ParseUint(os.Getenv(childSeed), 10, 64)
+	if err := runChild(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// runChild is a projector over a feed that loses, doubles and delays.
+func runChild() error {
+	seed, err := strconv.ParseUint(os.Getenv(childSeed), 10, 64)
+	if err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	log, feed := busLog(t, url)
+	nc, err := connectTest(os.Getenv(childURL))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	log, err := bus.NewJetStreamLog(ctx, nc, bus.LogOptions{})
+	if err != nil {
+		return err
+	}
 	p, err := Open(ctx, Options{
-		File: file, Log: log, Feed: faultyFeed{Feed: feed, seed: seed, drop: 5, double: 5, delays: 5}, Sweep: 100 * time.Millisecond, BatchEvents: 50,
+		File: os.Getenv(childFile), Log: log, Feed: faultyFeed{Feed: bus.NewFeed(nc, log, bus.FeedOptions{}), seed: seed, drop: 5, double: 5, delays: 5},
+		Sweep: 100 * time.Millisecond, BatchEvents: 50,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	go func() {
 		<-p.Ready()
 		fmt.Println("ready")
 	}()
-	if err := p.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	return errors.Join(p.Run(ctx), p.Close())
 }
 
-// child starts TestCrashChild; ready is closed when it has caught up.
+// child starts runChild in a process of its own; ready is closed when it has caught up.
 func child(t *testing.T, url, file string, seed int) (cmd *exec.Cmd, ready chan struct{}) {
 	t.Helper()
-	cmd = exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
+	cmd = exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childURL+"="+url, childFile+"="+file, childSeed+"="+strconv.Itoa(seed))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -103,9 +117,6 @@ func TestCrash(t *testing.T) {
 	crashes, sessions, eventCount := 5, 20, 1000
 	if n, err := strconv.Atoi(os.Getenv("CULM_CRASHES")); err == nil {
 		crashes, sessions, eventCount = n, 1000, 200_000
-	}
-	if testing.Short() {
-		t.Skip("starts processes")
 	}
 	server := natstest.Start(t, nil)
 	log, _ := busLog(t, server.ClientURL())
