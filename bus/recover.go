@@ -11,7 +11,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/minio/highwayhash"
 	"github.com/nats-io/nats-server/v2/server"
@@ -22,15 +25,23 @@ import (
 // be built on what is left of it.
 var ErrStreamDamaged = errors.New("stream is damaged")
 
+// setAside is the folder, beside an account's streams, of what is none any more.
+const setAside = "set-aside"
+
 // The server writes the description of a stream and then its checksum, and a
 // kill can come between the two. It passes over such a stream at its next start.
 // If the stream is then made again, the description is there already, the
 // checksum is still not written, and the start after that passes over the stream
 // again, with all that was acknowledged meanwhile. So before the server starts
-// the checksum that a kill left out is written.
+// the checksum that is missing is written.
+//
+// A power cut before the first sync of a stream can leave its files empty.
+// Nobody was answered then; messages without a description are set aside, so that
+// no new stream is built on them.
 
-// finishStreams does so for every stream below storeDir. It changes nothing
-// else, and returns ErrStreamDamaged for a description that no kill explains.
+// finishStreams does so for every stream below storeDir. It returns
+// ErrStreamDamaged for a description that neither a kill nor a power cut
+// explains, and changes nothing of that stream.
 func finishStreams(storeDir string, log *slog.Logger) error {
 	folders, err := filepath.Glob(filepath.Join(escapeGlob(storeDir), "*", "streams", "*"))
 	if err != nil {
@@ -40,7 +51,7 @@ func finishStreams(storeDir string, log *slog.Logger) error {
 		if strings.HasPrefix(filepath.Base(folder), ".") {
 			continue // half removed; the server removes the rest
 		}
-		if err := finishStream(folder, log); err != nil {
+		if err := finishStream(folder, log.With("stream", filepath.Base(folder))); err != nil {
 			return fmt.Errorf("%w; put the folder back from a copy, or move it away to go on without that stream", err)
 		}
 	}
@@ -53,41 +64,58 @@ func escapeGlob(path string) string {
 }
 
 func finishStream(folder string, log *slog.Logger) error {
-	meta, sum := filepath.Join(folder, server.JetStreamMetaFile), filepath.Join(folder, server.JetStreamMetaFileSum)
-	described, err := os.ReadFile(meta)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(described) == 0 {
-		return notYetMade(folder)
-	}
+	stream, meta, sum := filepath.Base(folder), filepath.Join(folder, server.JetStreamMetaFile), filepath.Join(folder, server.JetStreamMetaFileSum)
+	described, err := readOrEmpty(meta)
 	if err != nil {
-		return fmt.Errorf("stream in %s: %w", folder, err)
+		return err
 	}
-	want := streamChecksum(filepath.Base(folder), described)
-	found, err := os.ReadFile(sum)
+	found, err := readOrEmpty(sum)
+	if err != nil {
+		return err
+	}
+	want := streamChecksum(stream, described)
 	switch {
-	case err == nil && string(found) == want:
+	case len(described) == 0:
+		return notYetMade(folder, log)
+	case string(found) == want:
 		return nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("stream in %s: %w", folder, err)
-	}
-	if !describes(described, filepath.Base(folder)) || err == nil && !newer(meta, sum) {
+	case !describes(described, stream) || len(found) > 0 && !newer(meta, sum):
 		return fmt.Errorf("%w: %s and its checksum do not fit", ErrStreamDamaged, meta)
 	}
-	log.Info("a kill cut the writing of a stream's description off; its checksum is added", "stream", filepath.Base(folder))
+	log.Info("the writing of a stream's description was cut off; its checksum is added")
 	return writeWhole(sum, []byte(want))
 }
 
-// notYetMade is nil for a folder that was made just before a kill. With messages
-// in it, it has lost its description.
-func notYetMade(folder string) error {
+// readOrEmpty reads a file; one that is not there is empty.
+func readOrEmpty(name string) ([]byte, error) {
+	b, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("description of a stream: %w", err)
+	}
+	return b, nil
+}
+
+// notYetMade looks after a folder without a description: one that was just made
+// is left to the server, one with messages is set aside.
+func notYetMade(folder string, log *slog.Logger) error {
 	blocks, err := filepath.Glob(filepath.Join(escapeGlob(folder), "msgs", "*.blk"))
 	if err != nil {
 		return fmt.Errorf("look for messages: %w", err)
 	}
-	for _, b := range blocks {
-		if i, err := os.Stat(b); err == nil && i.Size() > 0 {
-			return fmt.Errorf("%w: %s has messages and no description", ErrStreamDamaged, folder)
-		}
+	if !slices.ContainsFunc(blocks, func(b string) bool { i, err := os.Stat(b); return err == nil && i.Size() > 0 }) {
+		return nil
 	}
+	to := filepath.Join(filepath.Dir(filepath.Dir(folder)), setAside, filepath.Base(folder)+"-"+time.Now().UTC().Format("20060102T150405.000000000"))
+	if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
+		return fmt.Errorf("set %s aside: %w", folder, err)
+	}
+	if err := os.Rename(folder, to); err != nil {
+		return fmt.Errorf("set %s aside: %w", folder, err)
+	}
+	log.Error("a stream has messages and no description, as after a power cut before its first sync, or damage: it is set aside, and what it held is not there any more", "folder", to)
 	return nil
 }
 
@@ -126,8 +154,20 @@ func writeWhole(name string, b []byte) error {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("finish a stream: %w", err)
 	}
-	if err := os.Rename(tmp, name); err != nil {
+	if err := errors.Join(os.Rename(tmp, name), syncDir(filepath.Dir(name))); err != nil {
 		return fmt.Errorf("finish a stream: %w", err)
 	}
 	return nil
+}
+
+// syncDir makes the names of a folder durable, where the system can.
+func syncDir(name string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -107,7 +107,6 @@ func TestServer_DoesNotBuildOnADamagedStream(t *testing.T) {
 		},
 		"not JSON":       func(_, meta, _ string) error { return os.WriteFile(meta, []byte("{"), 0o600) },
 		"another stream": func(folder, _, sum string) error { return errors.Join(os.Remove(sum), os.Rename(folder, folder+"x")) },
-		"no description": func(_, meta, _ string) error { return os.Remove(meta) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,6 +122,50 @@ func TestServer_DoesNotBuildOnADamagedStream(t *testing.T) {
 			}
 			if _, err := StartServer(ServerOptions{DataDir: dir, Sync: SyncNone}); !errors.Is(err, ErrStreamDamaged) {
 				t.Errorf("start: %v", err)
+			}
+		})
+	}
+}
+
+// A power cut before the first sync may leave files without content. The stream
+// is finished, or what nobody was answered for is set aside; the name is free.
+func TestServer_StartsAfterAPowerCut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		damage func(meta, sum string) error
+		kept   bool
+	}{
+		"empty checksum":    {func(_, sum string) error { return os.Truncate(sum, 0) }, true},
+		"empty description": {func(meta, _ string) error { return os.Truncate(meta, 0) }, false},
+		"no description":    {func(meta, _ string) error { return os.Remove(meta) }, false},
+		"neither":           {func(meta, sum string) error { return errors.Join(os.Remove(meta), os.Remove(sum)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
+			createAndAppend(t, embeddedLog(t, s), "a")
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			account := filepath.Join(s.StoreDir(), server.DEFAULT_GLOBAL_ACCOUNT)
+			folder := filepath.Join(account, "streams", "SESSION_s")
+			if err := c.damage(filepath.Join(folder, server.JetStreamMetaFile), filepath.Join(folder, server.JetStreamMetaFileSum)); err != nil {
+				t.Fatal(err)
+			}
+			l := embeddedLog(t, startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone}))
+			if !c.kept {
+				createAndAppend(t, l, "b")
+			}
+			want, aside := "a", 0
+			if !c.kept {
+				want, aside = "b", 1
+			}
+			if got := payloads(t, l); len(got) != 1 || got[0] != want {
+				t.Errorf("the session holds %q", got)
+			}
+			if blocks, _ := filepath.Glob(filepath.Join(account, setAside, "SESSION_s-*", "msgs", "*.blk")); len(blocks) != aside {
+				t.Errorf("set aside: %q", blocks)
 			}
 		})
 	}
