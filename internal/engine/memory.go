@@ -16,35 +16,34 @@ import (
 const (
 	restPause  = 10 * time.Second
 	restHeap   = 64 << 20 // bytes; under it there is nothing to win
-	restRounds = 3        // that freed nothing, and it waits for the next burst
+	restRounds = 3        // after a burst, and as many again after one that freed something
 )
 
 // rest decides when a process that rests should collect.
 type rest struct {
-	rounds  uint64 // of the collector, so far
-	heap    uint64 // bytes, when it was last looked at
-	useless int    // rounds of ours that freed less than a tenth
+	rounds uint64 // of the collector, so far
+	level  uint64 // bytes of heap that the last round of ours left; more by half is a burst
+	left   int    // rounds to go
 }
 
-// due is whether to collect now: the collector has not run since the last look,
-// and the heap is worth it.
+// due is whether to collect now: there was a burst, the collector has not run
+// since the last look, and the heap is worth it.
 func (r *rest) due(rounds, heap uint64) bool {
-	busy := rounds != r.rounds
-	if busy {
-		r.useless = 0
+	if heap > r.level+r.level/2 {
+		r.left, r.level = restRounds, heap
 	}
-	r.rounds, r.heap = rounds, heap
-	return !busy && heap >= restHeap && r.useless < restRounds
+	busy := rounds != r.rounds
+	r.rounds = rounds
+	return !busy && r.left > 0 && heap >= restHeap
 }
 
-// done notes what a round of ours left.
-func (r *rest) done(rounds, heap uint64) {
-	if heap > r.heap-r.heap/10 {
-		r.useless++
-	} else {
-		r.useless = 0
+// done notes what a round of ours left of heap bytes.
+func (r *rest) done(rounds, heap, left uint64) {
+	r.left--
+	if left < heap-heap/10 {
+		r.left = restRounds
 	}
-	r.rounds, r.heap = rounds, heap
+	r.rounds, r.level = rounds, left
 }
 
 // keepSmall collects while the engine rests, until ctx ends. Who turned the
@@ -66,9 +65,10 @@ func keepSmall(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if r.due(look()) {
+		if rounds, heap := look(); r.due(rounds, heap) {
 			debug.FreeOSMemory()
-			r.done(look())
+			rounds, left := look()
+			r.done(rounds, heap, left)
 		}
 	}
 }
