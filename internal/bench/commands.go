@@ -228,7 +228,13 @@ func commands(ctx context.Context, o options) error {
 			}
 		}
 	}
-	reportCommands(lines, len(payload))
+	by := reportCommands(lines, len(payload))
+	if len(by) == 0 {
+		return fmt.Errorf("there is no line %q", o.line)
+	}
+	if o.line == "" {
+		reportRatios(by)
+	}
 	return nil
 }
 
@@ -264,7 +270,8 @@ func (l *contender) median() figure {
 	return figure{median(rates), median(p50), median(p99), median(cpu)}
 }
 
-func reportCommands(lines []*contender, size int) {
+// reportCommands prints what was measured and returns it by name and clients.
+func reportCommands(lines []*contender, size int) map[string]figure {
 	fmt.Printf("Commands end to end and raw publishes of the same %d bytes, over loopback TCP\n\n", size)
 	fmt.Printf("  %-16s %8s %10s %10s %10s %10s\n", "", "clients", "a second", "p50", "p99", "CPU each")
 	by := map[string]figure{}
@@ -276,8 +283,13 @@ func reportCommands(lines []*contender, size int) {
 		by[fmt.Sprintf("%s/%d", l.name, l.clients)] = f
 		fmt.Printf("  %-16s %8d %10.0f %10s %10s %10s\n", l.name, l.clients, f.rate, f.p50.Round(time.Microsecond), f.p99.Round(time.Microsecond), f.cpu.Round(time.Microsecond))
 	}
+	fmt.Println()
+	return by
+}
+
+func reportRatios(by map[string]figure) {
 	ratio := func(a, b string) float64 { return by[a].rate / by[b].rate }
-	fmt.Println("\nRatios")
+	fmt.Println("Ratios")
 	verdict("group, 64 sessions, to raw always", ratio("command group/64", "raw always/64"), 1.4)
 	verdict("group, 16 sessions, to raw always", ratio("command group/16", "raw always/16"), 0.9)
 	verdict("always, 64 sessions, to raw always", ratio("command always/64", "raw always/64"), 0.75)

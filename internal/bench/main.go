@@ -71,13 +71,18 @@ func run(ctx context.Context, o options) error {
 		name string
 		run  func(context.Context, options) error
 	}{{"commands", commands}, {"loops", loops}, {"approvals", approvals}, {"fold", folds}, {"start", starts}, {"memory", memory}, {"catchup", catchUps}, {"lag", lags}, {"list", lists}, {"idle", idle}}
+	measured := false
 	for _, p := range parts {
 		if o.only != "" && o.only != p.name {
 			continue
 		}
+		measured = true
 		if err := p.run(ctx, o); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
+	}
+	if !measured {
+		return fmt.Errorf("there is no part %q", o.only)
 	}
 	return nil
 }
