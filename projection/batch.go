@@ -202,6 +202,7 @@ func (a *applier) reset(t *tracked, n answer) error {
 		a.p.opts.Logger.Warn("views of a session are computed anew", "session", t.session, "seq", t.head.Seq, "gone", n.gone, "reason", n.reset)
 		a.p.stats.resets.Add(1)
 	}
+	a.p.pos.set(t.session, position{})
 	err := a.w.transact(func() error {
 		if err := a.w.remove(t.session); err != nil {
 			return err
@@ -218,7 +219,6 @@ func (a *applier) reset(t *tracked, n answer) error {
 		a.behind(-t.ahead())
 	}
 	t.head, t.at, t.seen, t.stuck, t.retried, t.gone = events.Head{}, 0, 0, nil, false, n.gone
-	a.p.pos.set(t.session, position{})
 	if n.gone && a.p.opts.Gone != nil {
 		a.p.opts.Gone(t.session)
 	}

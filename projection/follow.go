@@ -61,8 +61,12 @@ const maxEarly = 1024
 func newApplier(ctx context.Context, p *Projector) (*applier, error) {
 	a := &applier{
 		p: p, w: newWriter(context.WithoutCancel(ctx), p.db, p.opts.views), all: map[string]*tracked{},
-		live: make(chan decoded, 256), answers: make(chan answer, 8), surveys: make(chan survey), told: time.Now(),
+		live: make(chan decoded, 256), answers: make(chan answer, 8), surveys: make(chan survey, 1), told: time.Now(),
 	}
+	// What an applier of another database was behind by, and read, is no more.
+	p.stats.behind.Store(0)
+	p.stats.behindSince.Store(0)
+	p.stats.reading.Store(0)
 	rows, err := scanAll(ctx, p.db.write, checkpointsTable, "true")
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err)
@@ -100,23 +104,17 @@ func (a *applier) run(ctx context.Context) error {
 }
 
 // next takes one thing that has come; when nothing has, it commits and waits.
+// Nobody else takes anything from the channels.
 func (a *applier) next(ctx context.Context) error {
-	select {
-	case d := <-a.live:
-		return a.fromFeed(ctx, d)
-	case n := <-a.answers:
-		return a.fromJob(ctx, n)
-	case s := <-a.surveys:
-		return a.compare(ctx, s)
-	default:
-	}
 	var soon <-chan time.Time
-	if a.running > 0 && a.batch.events > 0 {
+	switch {
+	case len(a.live)+len(a.answers)+len(a.surveys) > 0:
+	case a.running > 0 && a.batch.events > 0:
 		// A reader is about to bring more for this transaction.
 		timer := time.NewTimer(a.delay() - time.Since(a.batch.since))
 		defer timer.Stop()
 		soon = timer.C
-	} else {
+	default:
 		if err := a.flush(); err != nil {
 			return err
 		}

@@ -128,15 +128,18 @@ func (p *Projector) create(ctx context.Context) error {
 	return p.loadPositions(ctx)
 }
 
-// loadPositions lets waits for a sequence know what is there already.
+// loadPositions lets waits for a sequence know what the database holds: at the
+// start, and after a switch to one that may hold less.
 func (p *Projector) loadPositions(ctx context.Context) error {
 	rows, err := scanAll(ctx, p.db.write, checkpointsTable, "true")
 	if err != nil {
 		return err
 	}
+	at := make(map[string]position, len(rows))
 	for _, c := range rows {
-		p.pos.set(c.Session, position{uint64(c.Seq), c.StuckReason}) //nolint:gosec // was a sequence
+		at[c.Session] = position{uint64(c.Seq), c.StuckReason} //nolint:gosec // was a sequence
 	}
+	p.pos.replace(at)
 	return nil
 }
 

@@ -170,19 +170,30 @@ func query[I any](ctx context.Context, p *Projector, w Wait, session string, rea
 	if err := p.whole(); err != nil {
 		return out, err
 	}
-	if err := w.until(ctx, &p.pos); err != nil {
-		return out, err
-	}
-	err := p.look(ctx, func(tx *sql.Tx) (err error) {
-		if session != "" {
-			if out.AsOf, err = asOf(ctx, tx, session); err != nil {
-				return err
-			}
+	for {
+		if err := w.until(ctx, &p.pos); err != nil {
+			return out, err
 		}
-		return read(tx, &out)
-	})
-	return out, err
+		err := p.look(ctx, func(tx *sql.Tx) (err error) {
+			if !w.reached(&p.pos) {
+				return errWentBack
+			}
+			if session != "" {
+				if out.AsOf, err = asOf(ctx, tx, session); err != nil {
+					return err
+				}
+			}
+			return read(tx, &out)
+		})
+		if !errors.Is(err, errWentBack) {
+			return out, err
+		}
+	}
 }
+
+// errWentBack: after the wait, and before the look, another database took the
+// place of the one that was waited for.
+var errWentBack = errors.New("the views went back")
 
 // whole refuses while views are being computed anew: they would show a part as
 // if it were all.

@@ -89,6 +89,7 @@ func (p *Projector) replay(ctx context.Context, w *writer, c *checkpointRow) (ev
 	p.opts.Logger.Warn("a session is read from its beginning", "session", c.Session, "err", err)
 	all := newWriter(w.ctx, p.db, p.opts.views)
 	defer all.close()
+	p.pos.set(c.Session, position{})
 	return events, all.transact(func() error {
 		if err := all.remove(c.Session); err != nil {
 			return err
@@ -294,5 +295,8 @@ func (p *Projector) switchOver(ctx context.Context) error {
 	if err := adopt(p.opts.File, p.opts.Logger); err != nil {
 		return err
 	}
-	return p.db.open(ctx)
+	if err := p.db.open(ctx); err != nil {
+		return err
+	}
+	return p.loadPositions(ctx)
 }

@@ -29,6 +29,17 @@ func (p *positions) init() {
 	p.at, p.waiting = map[string]position{}, map[string]*waiters{}
 }
 
+// replace tells where all sessions are now, in another database.
+func (p *positions) replace(now map[string]position) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = now
+	for session, w := range p.waiting {
+		close(w.moved)
+		delete(p.waiting, session)
+	}
+}
+
 // set tells where a session is now; a zero position is none.
 func (p *positions) set(session string, now position) {
 	p.mu.Lock()
@@ -86,7 +97,19 @@ const (
 	maxWaitFor  = 100 // sessions
 )
 
-// for waits as asked. It returns not_yet after the time, or at once for a
+// reached says whether nothing is to be waited for any more.
+func (w *Wait) reached(p *positions) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for session, seq := range w.MinSequence {
+		if p.at[session].seq < seq {
+			return false
+		}
+	}
+	return true
+}
+
+// until waits as asked. It returns not_yet after the time, or at once for a
 // session that is stuck before its sequence.
 func (w *Wait) until(ctx context.Context, p *positions) error {
 	if len(w.MinSequence) == 0 {
