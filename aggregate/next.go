@@ -44,8 +44,9 @@ func (s *State) nextOfLiveRun(st *Step, run *Run, l *Loop) {
 		st.Kind, st.Round, st.Iteration, st.Summary = StepModel, run.Rounds-1, run.Iteration, run.Summary
 	case s.count(isStatus(CallOpen))+s.count(isStatus(CallStarted)) > 0:
 		st.Kind, st.Calls, st.Running = StepTools, s.stepCalls(CallOpen), s.stepCalls(CallStarted)
+		st.Round = max(run.Rounds, 1) - 1
 	case s.replays() > 0 && !loopOver:
-		st.Kind = StepReplay
+		st.Kind, st.Round = StepReplay, max(run.Rounds, 1)-1
 	case loopOver, run.Terminal, run.FailedRound, s.Waiting() > 0, s.Spent.Exhausted != "" && s.Spent.SummaryUsed && l == nil:
 		st.Kind, st.Outcome = StepFinish, outcomeOK
 		if run.FailedRound {

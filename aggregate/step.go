@@ -38,8 +38,10 @@ type Step struct {
 	Runner  string             // who holds the run, "" before the claim
 	Cause   string             // why the run was requested
 	Primary events.RosterModel // model of the live run
-	// Round and what follows, with StepModel.
-	Round     uint32
+	// Round is, with StepModel, the admitted one, with StepTools and StepReplay
+	// the last one of the run, 0 before the first.
+	Round uint32
+	// What follows is with StepModel.
 	Iteration uint32 // 1-based in a loop, else 0
 	Summary   bool   // the one summary round after a spent budget: no tools wanted
 	InLoop    bool   // admit_next is worth asking for

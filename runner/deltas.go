@@ -1,7 +1,7 @@
 package runner
 
 import (
-	"sync/atomic"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 
@@ -43,25 +43,36 @@ const maxDelta = 16 << 10
 type stream struct {
 	to           Deltas
 	session, run string
-	round        atomic.Uint32
-	index        atomic.Uint64
+
+	mu    sync.Mutex // held while publishing: they go out in the order of their numbers
+	round uint32
+	index uint64
 }
 
-// begin starts the numbering of a round.
+// begin says which round the deltas belong to from now on. The numbering of one
+// that goes on goes on too: what was replayed before the first round counts there.
 func (st *stream) begin(round uint32) {
-	st.round.Store(round)
-	st.index.Store(0)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.round != round {
+		st.round, st.index = round, 0
+	}
 }
 
 func (st *stream) send(d Delta) {
 	if st.to == nil {
 		return
 	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	for text := range provider.Chunks(d.Text, maxDelta) {
 		part := d
-		part.Text, part.Round, part.Index = text, st.round.Load(), st.index.Add(1)-1
-		if payload, err := json.Marshal(part); err == nil { // text that is no UTF-8 is not shown
-			st.to.Publish(st.session, st.run, payload)
+		part.Text, part.Round, part.Index = text, st.round, st.index
+		payload, err := json.Marshal(part)
+		if err != nil { // text that is no UTF-8 is not shown
+			continue
 		}
+		st.index++
+		st.to.Publish(st.session, st.run, payload)
 	}
 }

@@ -185,3 +185,80 @@ func TestRun_RepliesThatAreLostAreAskedForAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestRun_ShutdownDoesNotWaitForAnEngineOutOfReach: neither the renewals nor
+// the reports of a run keep Run from returning in time.
+func TestRun_ShutdownDoesNotWaitForAnEngineOutOfReach(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		p      func() provider.Provider
+		out    string // the command that is not answered; "" for all
+		within time.Duration
+	}{
+		"model call under way": {func() provider.Provider { var ended error; return blocks(&ended) }, "run.renew", 16 * time.Second},
+		"answer to report": {func() provider.Provider {
+			return model(func(context.Context, provider.Request, func(provider.Delta)) (provider.Answer, error) {
+				time.Sleep(25 * time.Second)
+				return provider.Answer{Content: "x"}, nil
+			})
+		}, "", 21 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := requested()
+				f.hook = func(ctx context.Context, name string, _ body) (*aggregate.Reply, error) {
+					if name == "run.claim" || name == "round.start" || tc.out != "" && tc.out != name {
+						return nil, nil
+					}
+					select {
+					case <-time.After(5 * time.Second):
+						r := no("unavailable")
+						return &r, nil
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+				}
+				stop := start(t, f, "r1", tc.p(), nil)
+				time.Sleep(20 * time.Second)
+				began := time.Now()
+				stop()
+				if took := time.Since(began); took > tc.within {
+					t.Errorf("Run returned after %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestRun_RenewalIsTriedAgainWithTheNextBeat: one that gets no answer at all
+// does not keep the next one back.
+func TestRun_RenewalIsTriedAgainWithTheNextBeat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, renewals := requested(), 0
+		f.hook = func(ctx context.Context, name string, _ body) (*aggregate.Reply, error) {
+			if name != "run.renew" {
+				return nil, nil
+			}
+			if renewals++; renewals > 1 {
+				return nil, nil
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		var ended error
+		stop := start(t, f, "r1", blocks(&ended), nil)
+		synctest.Wait()
+		f.mu.Lock()
+		f.cancel = true
+		f.mu.Unlock()
+		time.Sleep(16 * time.Second)
+		synctest.Wait()
+		stop()
+		want(t, f, "round.start 0", "round.fail cancelled", "run.finish cancelled")
+		if renewals != 2 {
+			t.Errorf("%d renewals", renewals)
+		}
+	})
+}

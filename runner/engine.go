@@ -58,32 +58,44 @@ const (
 	oneReport = 30 * time.Second // for one command with all its tries
 )
 
-// do gives a command and decodes its result into out, unless out is nil. It
-// outlives the runner's context, so that what happened can still be reported,
-// and is tried again while its outcome is not known. It reports whether an
-// event was appended. The error is errLost, a *refusal, or the engine's own.
-func (s *session) do(ctx context.Context, name string, data, out any) (stored bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), oneReport)
-	defer cancel()
-	return s.try(ctx, name, data, out)
-}
+// errNoAnswer: what became of the command is not known.
+var errNoAnswer = errors.New("no answer")
 
-// try is do that ends with ctx. All tries of a command have one id: if one was
-// accepted and its reply lost, the next is told the first outcome.
-func (s *session) try(ctx context.Context, name string, data, out any) (stored bool, err error) {
+// do gives a command and decodes its result into out, unless out is nil. It
+// outlives the runner's context by Grace, so that what happened can still be
+// reported, and is tried again while its outcome is not known: all tries have
+// one id, so if one was accepted and its reply lost, the next is told the first
+// outcome. It reports whether an event was appended. The error is errLost, a
+// *refusal, or the engine's own.
+func (s *session) do(ctx context.Context, name string, data, out any) (stored bool, err error) {
+	trying, cancel := context.WithTimeout(context.WithoutCancel(ctx), oneReport)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		if sleep(trying, s.r.cfg.Grace) {
+			cancel()
+		}
+	})()
 	c := Command{ID: cryptorand.Text(), Name: name, Data: data}
 	for try := 1; ; try++ {
-		reply, err := s.r.cfg.Engine.Do(ctx, s.name, c)
-		if err == nil && (reply.Error == nil || reply.Error.Code != aggregate.CodeUnavailable) {
-			return read(name, reply, out)
-		}
-		if err == nil {
-			err = errors.New(reply.Error.Message)
-		}
-		if try == maxTries || !sleep(ctx, jitter(tryBase, tryCap, try)) {
-			return false, fmt.Errorf("%s %s: %w", name, s.name, err)
+		stored, err := s.once(trying, c, out)
+		if !errors.Is(err, errNoAnswer) || try == maxTries || !sleep(trying, jitter(tryBase, tryCap, try)) {
+			return stored, err
 		}
 	}
+}
+
+// once is do with a single try that ends with ctx; errNoAnswer if its outcome
+// is not known.
+func (s *session) once(ctx context.Context, c Command, out any) (stored bool, err error) {
+	reply, err := s.r.cfg.Engine.Do(ctx, s.name, c)
+	switch {
+	case err != nil:
+	case reply.Error != nil && reply.Error.Code == aggregate.CodeUnavailable:
+		err = errors.New(reply.Error.Message)
+	default:
+		return read(c.Name, reply, out)
+	}
+	return false, fmt.Errorf("%s %s: %w: %w", c.Name, s.name, errNoAnswer, err)
 }
 
 func read(name string, reply aggregate.Reply, out any) (bool, error) {

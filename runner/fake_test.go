@@ -371,6 +371,9 @@ func (f *fake) Next(_ context.Context, session string) (aggregate.Step, error) {
 		return step, nil
 	}
 	step.Kind = f.kind(&step)
+	if step.Kind == aggregate.StepTools || step.Kind == aggregate.StepReplay {
+		step.Round = max(f.round, 1) - 1
+	}
 	return step, nil
 }
 

@@ -23,7 +23,7 @@ func (s *session) claim(ctx context.Context, step aggregate.Step) error {
 	if err != nil {
 		return err
 	}
-	s.take(step.RunID, out)
+	s.take(step.RunID, step.Round, out)
 	s.log.Info("claimed the run", "run", step.RunID, "cause", out.Cause)
 	return nil
 }
@@ -31,14 +31,15 @@ func (s *session) claim(ctx context.Context, step aggregate.Step) error {
 // defaultLease is assumed where no reply has named the lease.
 const defaultLease = 15 * time.Second
 
-func (s *session) take(run string, c claimResult) {
+// take holds the run from now on; what it streams belongs to the round.
+func (s *session) take(run string, round uint32, c claimResult) {
 	lease := time.Duration(c.LeaseMS) * time.Millisecond
 	if lease <= 0 {
 		lease = defaultLease
 	}
 	s.hold = &hold{
 		runRef: runRef{run, c.Fence}, primary: c.Roster.Primary, lease: lease,
-		stream: &stream{to: s.r.cfg.Deltas, session: s.name, run: run},
+		stream: &stream{to: s.r.cfg.Deltas, session: s.name, run: run, round: round},
 	}
 }
 

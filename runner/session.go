@@ -137,7 +137,7 @@ func (s *session) holds(step aggregate.Step) bool {
 	s.hold = nil
 	if step.Fence != 0 && len(step.Running) == 0 && s.r.cfg.Adopt != nil && s.r.cfg.Adopt(s.name, step.RunID, step.Fence) {
 		s.log.Info("took the run over, as it was handed back", "run", step.RunID)
-		s.take(step.RunID, claimResult{Fence: step.Fence, Roster: events.Roster{Primary: step.Primary}})
+		s.take(step.RunID, step.Round, claimResult{Fence: step.Fence, Roster: events.Roster{Primary: step.Primary}})
 		return true
 	}
 	if step.Fence == 0 || step.RunID != s.claiming || step.Runner != s.r.cfg.Name {
@@ -145,7 +145,7 @@ func (s *session) holds(step aggregate.Step) bool {
 		return false
 	}
 	// The claim was accepted, only its reply was lost.
-	s.take(step.RunID, claimResult{Fence: step.Fence, Roster: events.Roster{Primary: step.Primary}})
+	s.take(step.RunID, step.Round, claimResult{Fence: step.Fence, Roster: events.Roster{Primary: step.Primary}})
 	return true
 }
 

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"log/slog"
 	"runtime/debug"
@@ -25,10 +26,15 @@ func (s *session) watch(ctx context.Context, fn func(context.Context)) error {
 }
 
 // beat renews the lease at a third of it until ctx ends. A poke is a hint to
-// look for a cancel sooner.
+// look for a cancel sooner. An engine that does not answer delays neither the
+// shutdown nor the next renewal by more than that third.
 func (s *session) beat(ctx context.Context, shutdown <-chan struct{}, cancel context.CancelCauseFunc) {
-	tick := time.NewTicker(max(s.hold.lease/3, time.Millisecond))
+	every := max(s.hold.lease/3, time.Millisecond)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
+	ctx, stop := context.WithCancel(ctx)
+	looks := looks{s: s, ctx: ctx, atMost: every, cancel: cancel}
+	defer func() { stop(); looks.wait() }()
 	var grace <-chan time.Time
 	for {
 		select {
@@ -39,13 +45,56 @@ func (s *session) beat(ctx context.Context, shutdown <-chan struct{}, cancel con
 		case <-grace:
 			cancel(errShutdown)
 			return // what does not end now is left without a lease
+		case <-looks.ended:
+			looks.next()
 		case <-tick.C:
-			s.renew(ctx, cancel)
+			looks.begin(true)
 		case <-s.poke:
-			if s.changed(ctx) {
-				s.renew(ctx, cancel)
-			}
+			looks.begin(false)
 		}
+	}
+}
+
+// looks are the looks at the engine of one beat, one at a time.
+type looks struct {
+	s      *session
+	ctx    context.Context //nolint:containedctx // of all looks
+	atMost time.Duration   // for one look
+	cancel context.CancelCauseFunc
+
+	ended chan struct{} // closed when the one under way has ended; nil if there is none
+	poked bool          // something happened since it began
+}
+
+// begin looks at the engine unless that is under way: to renew the lease, or
+// only to see whether something has changed.
+func (l *looks) begin(renew bool) {
+	if l.ended != nil {
+		l.poked = l.poked || !renew
+		return
+	}
+	ended := make(chan struct{})
+	l.ended, l.poked = ended, false
+	go func() {
+		defer close(ended)
+		ctx, cancel := context.WithTimeout(l.ctx, l.atMost)
+		defer cancel()
+		if renew || l.s.changed(ctx) {
+			l.s.renew(ctx, l.cancel)
+		}
+	}()
+}
+
+// next is called when a look has ended.
+func (l *looks) next() {
+	if l.ended = nil; l.poked {
+		l.begin(false)
+	}
+}
+
+func (l *looks) wait() {
+	if l.ended != nil {
+		<-l.ended
 	}
 }
 
@@ -55,14 +104,15 @@ func (s *session) changed(ctx context.Context) bool {
 	return err == nil && (step.Cancelled || step.RunID != s.hold.RunID || step.Fence != s.hold.Fence)
 }
 
+// renew tries once: the next beat is the next try.
 func (s *session) renew(ctx context.Context, cancel context.CancelCauseFunc) {
 	var out renewResult
-	_, err := s.try(ctx, "run.renew", s.hold.runRef, &out)
+	_, err := s.once(ctx, Command{ID: cryptorand.Text(), Name: "run.renew", Data: s.hold.runRef}, &out)
 	_, isRefusal := refused(err)
 	switch {
 	case isRefusal, errors.Is(err, errLost):
 		cancel(errLost)
-	case ctx.Err() != nil:
+	case errors.Is(ctx.Err(), context.Canceled): // the call has ended
 	case err != nil: // out of reach: going on is safe, the fence decides
 		s.log.Warn("renew", "run", s.hold.RunID, "err", err)
 	case out.CancelRequested:
