@@ -177,7 +177,7 @@ func (s *State) heldRun(c Command) (*Run, *Rejection) {
 	return run, nil
 }
 
-// ownsCall finds an existing call for a command.
+// needCall finds an existing call for a command.
 func (s *State) needCall(id string) (*Call, *Rejection) {
 	c := s.call(id)
 	if c == nil {

@@ -114,11 +114,15 @@ func (c *Call) otherGeneration() *Rejection {
 // decidedBefore answers a decision for a generation that has one: the same
 // meaning is no new decision, another is too late.
 func decidedBefore(d Decided, c ApprovalDecide) (Decision, *Rejection) {
-	if d.ToolCallID == c.ToolCallID && policy.SameChoice(policy.Choice{Decision: d.Decision, MatcherID: d.MatcherID}, c.choice()) {
+	if policy.SameChoice(policy.Choice{Decision: d.Decision, MatcherID: d.MatcherID}, c.choice()) {
 		return nothing(decisionResult{Replayed: true})
 	}
-	return refuse(reject(CodeAlreadyDecided, "%s was decided as %s by %s", d.ToolCallID, d.Decision, d.Actor).
-		with("decision", d.Decision).with("actor", d.Actor).with("sequence", d.Seq))
+	return refuse(d.already())
+}
+
+func (d Decided) already() *Rejection {
+	return reject(CodeAlreadyDecided, "%s was decided as %s by %s", d.ToolCallID, d.Decision, d.Actor).
+		with("decision", d.Decision).with("actor", d.Actor).with("sequence", d.Seq)
 }
 
 func (c ApprovalDecide) choice() policy.Choice {
@@ -236,7 +240,7 @@ func decideResolve(s *State, c ToolResolve, env Env) (Decision, *Rejection) {
 		if r := s.outdated(c.ToolCallID, c.Generation); r != nil {
 			return refuse(r)
 		}
-		return refuse(reject(CodeAlreadyDecided, "%s was decided as %s by %s", d.ToolCallID, d.Decision, d.Actor).with("decision", d.Decision).with("actor", d.Actor).with("sequence", d.Seq))
+		return refuse(d.already())
 	}
 	call := s.call(c.ToolCallID)
 	switch {

@@ -50,6 +50,24 @@ func (s *State) ruleFor(call *Call, q *events.PermissionRequest, c ApprovalDecid
 	return &rule
 }
 
+// ruleOfNone is the id of the rule that the choice would store although its item
+// was settled otherwise, so that the choice can never be made again; "" while it
+// can, if it was made, or if the item is not known here.
+func (s *State) ruleOfNone(c ApprovalDecide) string {
+	if !policy.Durable(c.Decision) {
+		return ""
+	}
+	d, decided := s.Decided[c.Generation]
+	call := s.call(c.ToolCallID)
+	switch {
+	case decided && (d.ToolCallID != c.ToolCallID || d.Decision == c.Decision):
+		return ""
+	case !decided && (call == nil || call.Newest != c.Generation || call.Status.Waiting() && !s.Session.Closed):
+		return ""
+	}
+	return policy.RuleFor(s.Session.Name, c.ToolCallID, events.PermissionRequest{Generation: c.Generation}, c.Decision, events.Matcher{}).RuleID
+}
+
 // deniedByNow says that a newer policy than the one that asked denies the call.
 func (s *State) deniedByNow(call *Call, q *events.PermissionRequest, env Env) bool {
 	if env.Config.PolicyRevision == q.PolicyRevision {

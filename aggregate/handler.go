@@ -52,8 +52,10 @@ type Handler struct {
 	// workers are the goroutines that serve actors.
 	workers workers
 	work    sync.WaitGroup
-	closed  sync.RWMutex // held for writing once closing: no new work
-	down    bool
+	// reads are the reads of whole logs that are under way; others wait in line.
+	reads  chan struct{}
+	closed sync.RWMutex // held for writing once closing: no new work
+	down   bool
 }
 
 // NewHandler makes a Handler; see Options.
@@ -76,7 +78,7 @@ func NewHandler(opts Options) *Handler {
 	opts.MaxSessions = orDefault(opts.MaxSessions, 4096)
 	opts.MaxReply = orDefault(opts.MaxReply, 1<<20-4096)
 	opts.Timeout = orDefault(opts.Timeout, 5*time.Second)
-	h := &Handler{opts: opts, cache: newCache(opts.MaxSessions)}
+	h := &Handler{opts: opts, cache: newCache(opts.MaxSessions), reads: make(chan struct{}, maxReads)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.workers = newWorkers(h.ctx)
 	return h
@@ -94,6 +96,9 @@ var _ Service = (*Handler)(nil)
 
 // Handle implements Service.
 func (h *Handler) Handle(_ context.Context, r Request, done func(Reply)) {
+	if r.ID == "" {
+		r.ID = h.newID("")
+	}
 	h.submit(r.Session, func(a *actor) { h.handle(a, r, done) }, func(reject *Rejection) { done(h.refusal(r, 0, reject)) })
 }
 

@@ -3,7 +3,6 @@ package aggregate
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"culm/aggregate/policy"
 	"culm/events"
@@ -182,7 +181,7 @@ func (t *transaction) renew(ctx context.Context) {
 // of its own, made before the command is judged; found asks to look again.
 func (t *transaction) facts(ctx context.Context, env Env) (found bool, err error) {
 	s := t.a.state
-	env.Actor, env.Command = engineActor, "fact:"+strconv.FormatUint(s.Head.Seq, 10)
+	env.Actor, env.Command = engineActor, factCommand(s.Head.Seq)
 	fact := Expire(s, env)
 	if fact == nil && s.Run != nil && s.Run.Status == runLive {
 		alive, err := t.h.opts.Leases.Alive(ctx, t.a.session, s.Run.ID)
@@ -215,10 +214,36 @@ func (t *transaction) remember(ctx context.Context, rule events.PolicyRuleAdded)
 }
 
 // unremember takes back the rule of a decision that is refused after all: since
-// the rule was stored, something else came first.
+// the rule was stored, by this transaction or by one that a crash ended, something
+// else came first.
 func (t *transaction) unremember(ctx context.Context) {
+	if t.rule == "" {
+		t.rule = t.orphan(ctx)
+	}
 	if t.rule != "" {
 		t.h.forgetRule(ctx, t.r, t.rule)
 		t.rule = ""
 	}
+}
+
+// orphan is the id of a rule that stands for the refused decision although that
+// can never be stored, "" if there is none.
+func (t *transaction) orphan(ctx context.Context) string {
+	c, ok := t.cmd.(ApprovalDecide)
+	if !ok || t.a.state == nil {
+		return ""
+	}
+	id := t.a.state.ruleOfNone(c)
+	if id == "" {
+		return ""
+	}
+	config, err := t.h.config(ctx, c)
+	if err != nil {
+		t.h.opts.Logger.Warn("it is not known whether a rule stands without its decision", "session", t.a.session, "rule", id, "err", err)
+		return ""
+	}
+	if _, there := config.Policy.Rule(id); !there {
+		return ""
+	}
+	return id
 }

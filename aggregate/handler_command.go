@@ -29,9 +29,6 @@ type transaction struct {
 func (h *Handler) handle(a *actor, r Request, done func(Reply)) {
 	ctx, cancel := h.until()
 	defer cancel()
-	if r.ID == "" {
-		r.ID = h.newID("")
-	}
 	reply := h.judge(ctx, a, r)
 	h.answer(a.ticket, func(err error) {
 		if err != nil {

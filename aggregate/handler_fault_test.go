@@ -237,3 +237,72 @@ func TestHandler_RuleOfARefusedDecision(t *testing.T) {
 		})
 	}
 }
+
+// TestHandler_RuleOfADecisionCutOff: a crash came between the rule and its
+// decision. Where the call was settled otherwise since, the retry is refused and
+// takes the rule back; while it waits, and where the decision was made, the rule stays.
+func TestHandler_RuleOfADecisionCutOff(t *testing.T) {
+	t.Parallel()
+	const added, removed = "policy.rule_added", "policy.rule_added policy.rule_removed"
+	for name, c := range map[string]struct {
+		then func(e *engine, h *hold, decision obj)
+		code string // of the retry; "" for accepted
+		want string
+	}{
+		"denied": {func(e *engine, _ *hold, d obj) {
+			e.must("s", "approval.decide", obj{"tool_call_id": "w", "generation": d["generation"], "decision": "deny_once"})
+		}, CodeAlreadyDecided, removed},
+		"allowed for once": {func(e *engine, _ *hold, d obj) {
+			e.must("s", "approval.decide", obj{"tool_call_id": "w", "generation": d["generation"], "decision": "allow_once"})
+		}, CodeAlreadyDecided, removed},
+		"cancelled": {func(e *engine, _ *hold, _ obj) { e.must("s", "run.cancel", nil) }, CodeNoPendingQuestion, removed},
+		"closed":    {func(e *engine, _ *hold, _ obj) { e.must("s", "session.close", nil) }, CodeSessionClosed, removed},
+		"waits":     {func(*engine, *hold, obj) {}, "", added},
+		"decided so": {func(e *engine, _ *hold, d obj) {
+			e.must("s", "approval.decide", d)
+			e.refused(CodeAlreadyDecided, "s", "approval.decide", with(d, "matcher_id", "path_subtree"))
+		}, "", added},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			e := b.engine()
+			h := e.begin("s", obj{"prompt": "p"})
+			h.callTools(0, "w")
+			decision := obj{
+				"tool_call_id": "w", "generation": h.park("w"), "decision": "allow_global", "matcher_id": "exact_resource",
+				"expected_policy_revision": 0, "confirm_global": true,
+			}
+			retry := b.request("s", "approval.decide", decision)
+			b.log.FailAppends(events.FailNth(b.log.Appends()+2, events.FaultBefore)) // the rule is the first
+			if r := e.send(retry); r.OK || r.Error.Code != CodeUnavailable {
+				t.Fatalf("the first attempt: %+v", r)
+			}
+			if got := b.types(SettingsSession); got != added {
+				t.Fatalf("the policy's events after the crash: %q", got)
+			}
+			c.then(e, h, decision)
+			r := b.engine().send(retry)
+			if code := codeOf(r); code != c.code {
+				t.Errorf("the retry: %+v", r)
+			}
+			if got := b.types(SettingsSession); got != c.want {
+				t.Errorf("the policy's events: %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// with is o with another value under the key.
+func with(o obj, key string, value any) obj {
+	out := maps.Clone(o)
+	out[key] = value
+	return out
+}
+
+func codeOf(r Reply) string {
+	if r.Error == nil {
+		return ""
+	}
+	return r.Error.Code
+}

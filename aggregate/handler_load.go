@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"culm/events"
 )
@@ -54,11 +55,32 @@ func (h *Handler) catchUp(ctx context.Context, a *actor) error {
 	return err
 }
 
+// secondLook is how long a log that ends too early is given to show the rest.
+const secondLook = 500 * time.Millisecond
+
+// last is the log's last sequence, known to be at least seen. A replica that has
+// just become leader may answer, for a moment, without the end that it has to
+// catch up with: so the log is looked at twice before it is shorter than it was.
+func (h *Handler) last(ctx context.Context, session string, seen uint64) (uint64, error) {
+	last, err := h.opts.Log.Last(ctx, session)
+	if err != nil || last >= seen {
+		return last, err
+	}
+	timer := time.NewTimer(secondLook)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return h.opts.Log.Last(ctx, session)
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%w: %w", events.ErrUnavailable, ctx.Err())
+	}
+}
+
 // current makes sure that no event was in the log, when the call began, that
 // the state does not hold; moved says that there was one and the decision must
 // be taken again. A refusal decided on an old state would otherwise be wrong.
 func (h *Handler) current(ctx context.Context, a *actor) (moved bool, err error) {
-	last, err := h.opts.Log.Last(ctx, a.session)
+	last, err := h.last(ctx, a.session, a.state.Head.Seq)
 	switch {
 	case errors.Is(err, events.ErrNotFound):
 		a.forget()

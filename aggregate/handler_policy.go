@@ -113,7 +113,7 @@ func (h *Handler) readPolicy() {
 
 // gainedPolicy folds on what the settings session has gained.
 func (h *Handler) gainedPolicy(ctx context.Context, folded policy.Policy, head events.Head) (policy.Policy, events.Head, error) {
-	last, err := h.opts.Log.Last(ctx, SettingsSession)
+	last, err := h.last(ctx, SettingsSession, head.Seq)
 	switch {
 	case errors.Is(err, events.ErrNotFound):
 		return folded, head, nil

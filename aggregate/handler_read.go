@@ -9,6 +9,10 @@ import (
 	"culm/events"
 )
 
+// maxReads bounds the reads of whole logs that are under way at once: each
+// folds a log of any length.
+const maxReads = 16
+
 // Limits of ReadQuery.Events.Limit.
 const (
 	defaultEvents = 100
@@ -31,9 +35,20 @@ func (h *Handler) Read(ctx context.Context, session string, q ReadQuery, done fu
 	h.work.Go(func() {
 		ctx, cancel := h.bounded(ctx)
 		defer cancel()
-		reply := h.readLog(ctx, session, q)
+		reply := h.readInTurn(ctx, session, q)
 		h.answerRead(h.opts.Barrier.Mark(), reply, done)
 	})
+}
+
+// readInTurn is readLog once there is room for it.
+func (h *Handler) readInTurn(ctx context.Context, session string, q ReadQuery) ReadReply {
+	select {
+	case h.reads <- struct{}{}:
+	case <-ctx.Done():
+		return readRefusal(session, reject(CodeUnavailable, "%d reads of whole logs are under way and none ended in time", maxReads))
+	}
+	defer func() { <-h.reads }()
+	return h.readLog(ctx, session, q)
 }
 
 func (h *Handler) answerRead(ticket uint64, reply ReadReply, done func(ReadReply)) {

@@ -3,6 +3,7 @@ package aggregate
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"culm/events"
@@ -106,6 +107,44 @@ func TestHandler_LogShrank(t *testing.T) {
 	e.must("other", "message.submit", obj{"content": "m"})
 	e.must("s", "session.delete", obj{"birth": b.fold("s").Head.Birth})
 	e.must("s", "session.create", nil)
+}
+
+// behind is a log whose end is answered, a number of times, as it was before: by
+// a replica that has just become leader and has not caught up.
+type behind struct {
+	*events.Mem
+	answers atomic.Int32
+}
+
+func (l *behind) Last(ctx context.Context, session string) (uint64, error) {
+	last, err := l.Mem.Last(ctx, session)
+	if l.answers.Add(-1) >= 0 {
+		last--
+	}
+	return last, err
+}
+
+// TestHandler_LogBehind: one look that ends too early breaks no session.
+func TestHandler_LogBehind(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := &behind{Mem: b.log}
+	b.opts.Log = l
+	e := b.engine()
+	e.must("s", "session.create", nil)
+	e.must("s", "message.submit", obj{"content": "m"})
+	for _, act := range []func(){
+		func() { e.refused(CodeNoSuchRun, "s", "run.cancel", nil) },
+		func() {
+			if r := e.read("s", ReadQuery{}); !r.OK || r.Sequence != 2 {
+				t.Errorf("read: %+v", r)
+			}
+		},
+	} {
+		l.answers.Store(1)
+		act()
+	}
+	e.must("s", "message.submit", obj{"content": "n"})
 }
 
 // TestHandler_DamagedLog: a session whose log cannot be folded is

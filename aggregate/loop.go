@@ -161,9 +161,9 @@ const (
 )
 
 // admitRound is T3, the only admission point of a loop's rounds
-// (docs/rules.md#loop-t3). Guards 7 to 11 in their order; stop is tested before
-// the cap, and both before the next prompt, so that a stopped loop leaves no
-// unanswered repeat behind.
+// (docs/rules.md#loop-t3), in the order of its table but for the budget, which
+// the caller tests. Stop is tested before the cap, and both before the next
+// prompt, so that a stopped loop leaves no unanswered repeat behind.
 func (l Loop) admitRound() (Loop, admission) {
 	switch {
 	case !l.Status.Live():

@@ -16,4 +16,8 @@ func (env Env) mint(purpose string, index int) string {
 	return uuid.NewSHA1(idSpace, []byte(env.Birth+"\x00"+env.Command+"\x00"+purpose+"\x00"+strconv.Itoa(index))).String()
 }
 
+// factCommand stands for the command in what a fact of the engine after seq
+// mints. It is no command id: no client can send one that gives the same ids.
+func factCommand(seq uint64) string { return "\x01fact:" + strconv.FormatUint(seq, 10) }
+
 func isUUID(s string) bool { return uuid.Validate(s) == nil && len(s) == 36 }

@@ -83,9 +83,9 @@ type Log interface {
 type Barrier interface {
 	// Mark returns the ticket of a sync that begins after this call.
 	Mark() uint64
-	// Then calls done from another goroutine, exactly once: with nil when the
-	// ticket's sync has ended well, else with the error that ended all syncs.
-	// If the sync has ended well already it may call done at once.
+	// Then calls done exactly once: with nil when the ticket's sync has ended
+	// well, else with the error that ended all syncs. It does so from another
+	// goroutine, or before it returns if that is known already.
 	Then(ticket uint64, done func(error))
 }
 

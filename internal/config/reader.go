@@ -22,7 +22,7 @@ func (r *reader) failf(line int, key, format string, args ...any) {
 	r.errs = append(r.errs, &Error{File: r.file, Line: line, Key: key, Problem: fmt.Sprintf(format, args...)})
 }
 
-// failAt tells an error about a key that was read before; where the key itself
+// failAtf tells an error about a key that was read before; where the key itself
 // is missing the line is that of what it is missing in.
 func (r *reader) failAtf(key, format string, args ...any) {
 	for at := key; ; at = at[:max(strings.LastIndexAny(at, ".["), 0)] {
