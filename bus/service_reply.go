@@ -18,6 +18,9 @@ const (
 	headerRoom     = 1 << 10 // what the headers of a reply take at most
 )
 
+// ReplyMargin is what an answer may need besides its content, in bytes.
+const ReplyMargin = 8 << 10
+
 // refusalReply answers what never reached the rules.
 func refusalReply(r *aggregate.Request, e *aggregate.Error) aggregate.Reply {
 	return aggregate.Reply{Session: r.Session, Command: r.ID, Error: e}

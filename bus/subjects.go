@@ -30,7 +30,7 @@ var (
 func ValidToken(s string) bool { return events.ValidToken(s) }
 
 // ReservedToken reports whether s, as actor or session, is the engine's own.
-func ReservedToken(s string) bool { return strings.HasPrefix(s, "_") }
+func ReservedToken(s string) bool { return events.ReservedToken(s) }
 
 // ValidName reports whether s is noun.verb, both valid tokens.
 func ValidName(s string) bool {

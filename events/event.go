@@ -2,6 +2,7 @@ package events
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -65,6 +66,9 @@ func ValidToken(s string) bool {
 	}
 	return 1 <= len(s) && len(s) <= 64
 }
+
+// ReservedToken says whether s, as actor or session, is the engine's own.
+func ReservedToken(s string) bool { return strings.HasPrefix(s, "_") }
 
 // validULID accepts the canonical spelling only: ids are compared as strings.
 func validULID(s string) bool {

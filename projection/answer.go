@@ -103,7 +103,7 @@ func refuse(e *Error) ([]byte, *aggregate.Error) {
 }
 
 // Query is Answer for callers who have view and verb apart and read the
-// refusal from the reply.
+// refusal from the reply, such as the page (web.Querier).
 func (p *Projector) Query(ctx context.Context, view, verb string, request []byte) []byte {
 	reply, _ := p.Answer(ctx, view+"."+verb, request)
 	return reply

@@ -14,22 +14,8 @@ import (
 	"culm/projection/web"
 )
 
-// maxGone bounds the names of deleted sessions that wait to be told to pages.
-const maxGone = 256
-
-// gone takes names of deleted sessions; a page that misses one shows it until
-// it is loaded anew.
-type gone chan string
-
-func (g gone) add(session string) {
-	select {
-	case g <- session:
-	default:
-	}
-}
-
 // serveHTTP answers the page, its API, health and metrics until ctx ends.
-func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, views *projection.Projector, deleted gone) error {
+func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, views *projection.Projector, gone web.Gone) error {
 	if strings.EqualFold(r.HTTP, "off") {
 		return nil
 	}
@@ -40,9 +26,9 @@ func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, v
 	defer func() { _ = l.Close() }()
 	engines := overNATS{c}
 	o := web.Options{
-		Query: answers{views}, Commands: engines, Read: engines, Log: c.log,
+		Query: views, Commands: engines, Read: engines, Log: c.log,
 		Feed:   bus.NewFeed(c.nc, c.log, bus.FeedOptions{Subjects: c.subjects, Logger: p.log}),
-		Deltas: bus.NewDeltas(c.nc, c.subjects), Gone: deleted,
+		Deltas: bus.NewDeltas(c.nc, c.subjects), Gone: gone,
 		Status: func(ctx context.Context) web.Status {
 			st, err := views.Stats(ctx)
 			return web.StatusOf(st, err, version.String())
@@ -88,15 +74,6 @@ func caughtUp(views *projection.Projector) func() error {
 	}
 }
 
-// answers gives the page what queries over NATS are given.
-type answers struct{ views *projection.Projector }
-
-// Query implements web.Querier.
-func (a answers) Query(ctx context.Context, view, verb string, request []byte) []byte {
-	reply, _ := a.views.Answer(ctx, view+"."+verb, request) // a refusal is a reply as well
-	return reply
-}
-
 // overNATS reaches the engines: the page's commands go out under the actor that
 // its token names, which this connection must be allowed to speak for.
 type overNATS struct{ c *connection }
@@ -110,6 +87,9 @@ func (n overNATS) Do(ctx context.Context, r aggregate.Request) (aggregate.Reply,
 	opts := []bus.Option{bus.CommandID(r.ID)}
 	if r.Expected != nil {
 		opts = append(opts, bus.ExpectedSequence(*r.Expected))
+	}
+	if r.Traceparent != "" {
+		opts = append(opts, bus.Traceparent(r.Traceparent))
 	}
 	return client.Do(ctx, r.Session, r.Name, r.Body, opts...)
 }

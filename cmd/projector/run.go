@@ -11,6 +11,7 @@ import (
 	"culm/bus"
 	"culm/internal/version"
 	"culm/projection"
+	"culm/projection/web"
 )
 
 type runCommand struct {
@@ -19,9 +20,6 @@ type runCommand struct {
 	HTTPTokens string   `name:"http-tokens" env:"CULM_HTTP_TOKENS" placeholder:"FILE" help:"Lines \"actor token\": who may decide on the page. Without it one token is made and kept; culm page shows it."`
 	HTTPActor  string   `name:"http-actor" env:"CULM_HTTP_ACTOR" placeholder:"ACTOR" help:"Actor of the token that is made (the user's name)."`
 }
-
-// replyMargin is what an answer may need besides its content, in bytes.
-const replyMargin = 4 << 10
 
 // drainTime bounds the end of queries that are under way.
 const drainTime = 10 * time.Second
@@ -36,10 +34,10 @@ func (r *runCommand) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	defer c.nc.Close()
-	deleted := make(gone, maxGone)
+	gone := web.NewGone()
 	views, err := projection.Open(ctx, projection.Options{
 		File: p.DB, Log: c.log, Feed: bus.NewFeed(c.nc, c.log, bus.FeedOptions{Subjects: c.subjects, Logger: p.log}),
-		MaxReply: int(c.nc.MaxPayload()) - replyMargin, Gone: deleted.add, Logger: p.log,
+		MaxReply: int(c.nc.MaxPayload()) - bus.ReplyMargin, Gone: gone.Tell, Logger: p.log,
 	})
 	if err != nil {
 		return err
@@ -51,7 +49,7 @@ func (r *runCommand) Run(ctx context.Context, p *process) error {
 		return errors.Join(err, views.Close())
 	}
 	g, running := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.serveHTTP(running, p, c, views, deleted) })
+	g.Go(func() error { return r.serveHTTP(running, p, c, views, gone) })
 	g.Go(func() error { return p.sayReady(running, views) })
 	g.Go(func() error {
 		err := views.Run(running)

@@ -95,7 +95,7 @@ func (e *engine) startMetrics() {
 		e.metrics = web.NewMetrics(nil)
 		return
 	}
-	e.views = &views{e: e, gone: make(chan string, maxGone)}
+	e.views = &views{e: e, gone: web.NewGone()}
 	e.metrics = web.NewMetrics(e.views.gauges)
 }
 
@@ -121,7 +121,7 @@ func (e *engine) startHandler(ctx context.Context) error {
 	e.handler = aggregate.NewHandler(aggregate.Options{
 		Log: e.metrics.Log(e.sessions), Leases: leases, Barrier: e.barrier, Logger: e.log,
 		Config: func() aggregate.Config { return snapshot }, Headroom: bus.CheckDescriptors,
-		MaxReply: int(e.nc.MaxPayload()) - replyMargin,
+		MaxReply: int(e.nc.MaxPayload()) - bus.ReplyMargin,
 	})
 	e.rules = e.metrics.Service(e.handler)
 	e.onStop(e.handler.Close)
@@ -151,9 +151,6 @@ func (e *engine) snapshot() (aggregate.Config, error) {
 		QuestionTTL: permissions.QuestionLifetime,
 	}, nil
 }
-
-// replyMargin is what an answer may need besides its content, in bytes.
-const replyMargin = 8 << 10
 
 func (e *engine) startFrontDoor(ctx context.Context) error {
 	var err error

@@ -32,11 +32,14 @@ func (l lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestRun: from start to graceful stop, and once more on the same data.
+// TestRun: from start to graceful stop, and once more on the same data. The log
+// says how to open the page.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Data: t.TempDir(), HTTP: "127.0.0.1:0", Sync: "none"}
 	for range 2 {
+		var log strings.Builder // of one handler at a time, which locks
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		ctx, stop := context.WithCancel(t.Context())
 		out, ended := lines{make(chan struct{})}, make(chan error, 1)
 		go func() { ended <- Run(ctx, cfg, out) }()
@@ -50,6 +53,11 @@ func TestRun(t *testing.T) {
 		stop()
 		if err := <-ended; err != nil {
 			t.Errorf("Run: %v", err)
+		}
+		_, url, _ := strings.Cut(log.String(), "msg=page url=http://")
+		address, how, _ := strings.Cut(url, "/ ")
+		if how, _, _ = strings.Cut(how, "\n"); how != `with_token="culm page --http `+address+` --data `+cfg.Data+`"` {
+			t.Errorf("the page at %s is opened by %s", address, how)
 		}
 	}
 }

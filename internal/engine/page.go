@@ -47,7 +47,7 @@ func (e *engine) startHTTP() (serve func(context.Context) error, err error) {
 	e.onStop(func(context.Context) error { _ = l.Close(); return nil })
 	e.log.Info("health", "url", "http://"+l.Addr().String()+"/healthz")
 	if e.views != nil {
-		e.log.Info("page", "url", web.PageURL(l.Addr(), ""), "with_token", "culm page")
+		e.log.Info("page", "url", web.PageURL(l.Addr(), ""), "with_token", "culm page --http "+l.Addr().String()+" --data "+e.cfg.Data)
 	}
 	return func(ctx context.Context) error { return s.Serve(ctx, l) }, nil
 }

@@ -25,18 +25,7 @@ const viewsPause = 10 * time.Second
 type views struct {
 	e       *engine
 	current atomic.Pointer[projection.Projector]
-	gone    chan string // names of deleted sessions, for the page
-}
-
-// maxGone bounds the names that wait for the page.
-const maxGone = 256
-
-// tellGone hands a name over; one too many is shown until the page is loaded anew.
-func (v *views) tellGone(session string) {
-	select {
-	case v.gone <- session:
-	default:
-	}
+	gone    web.Gone
 }
 
 // run has views until ctx ends.
@@ -59,7 +48,7 @@ func (v *views) once(ctx context.Context) error {
 	e := v.e
 	p, err := projection.Open(ctx, projection.Options{
 		File: filepath.Join(e.cfg.Data, viewsFile), Log: e.sessions, Feed: e.feed(),
-		MaxReply: int(e.nc.MaxPayload()) - replyMargin, Gone: v.tellGone, Logger: e.log,
+		MaxReply: int(e.nc.MaxPayload()) - bus.ReplyMargin, Gone: v.gone.Tell, Logger: e.log,
 	})
 	if err != nil {
 		return err
@@ -91,8 +80,7 @@ func (v *views) Query(ctx context.Context, view, verb string, request []byte) []
 	if p == nil {
 		return []byte(noViews)
 	}
-	reply, _ := p.Answer(ctx, view+"."+verb, request) // a refusal is a reply as well
-	return reply
+	return p.Query(ctx, view, verb, request)
 }
 
 func (v *views) stats(ctx context.Context) (projection.Stats, error) {

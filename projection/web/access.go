@@ -6,8 +6,6 @@ import (
 	"os"
 	"os/user"
 	"strings"
-
-	"culm/events"
 )
 
 // Access is who may do what over HTTP, as flags say it.
@@ -51,7 +49,7 @@ func (a Access) actor() string {
 	if a.Actor != "" {
 		return a.Actor
 	}
-	if u, err := user.Current(); err == nil && events.ValidToken(u.Username) && !strings.HasPrefix(u.Username, "_") {
+	if u, err := user.Current(); err == nil && validActor(u.Username) {
 		return u.Username
 	}
 	return "page"

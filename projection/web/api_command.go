@@ -22,9 +22,6 @@ const (
 // commandTime is how long a command may take, also when its client has gone.
 const commandTime = 30 * time.Second
 
-// settingsSession takes policy commands only, as no other reserved session does.
-const settingsSession = "_settings"
-
 // command gives a command to the rules in the name of the token's actor. The
 // outcome is the reply of docs/contract.md, refusals with their status.
 func (s *Server) command(w http.ResponseWriter, r *http.Request) error {
@@ -62,7 +59,7 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) error {
 func commandOf(r *http.Request, actor string) (aggregate.Request, error) {
 	c := aggregate.Request{Actor: actor, Session: r.PathValue("session"), Name: r.PathValue("name"), Traceparent: aggregate.CleanTraceparent(r.Header.Get(headerTraceparent))}
 	noun, verb, dotted := strings.Cut(c.Name, ".")
-	reserved := strings.HasPrefix(c.Session, "_") && (c.Session != settingsSession || noun != "policy")
+	reserved := events.ReservedToken(c.Session) && (c.Session != aggregate.SettingsSession || noun != "policy")
 	switch {
 	case !events.ValidToken(c.Session) || reserved:
 		return c, refuse(aggregate.CodeInvalidToken, "session %.80q is no valid token, or reserved", c.Session)
@@ -72,8 +69,8 @@ func commandOf(r *http.Request, actor string) (aggregate.Request, error) {
 	switch ids := r.Header.Values(headerCommandID); {
 	case len(ids) == 0:
 		c.ID = rand.Text()
-	case len(ids) > 1 || ids[0] == "" || len(ids[0]) > 128 || strings.TrimFunc(ids[0], printableASCII) != "":
-		return c, refuse(aggregate.CodeInvalidCommand, "%s is not one command id of 1 to 128 printable ASCII characters", headerCommandID)
+	case len(ids) > 1 || !aggregate.ValidCommandID(ids[0]):
+		return c, refuse(aggregate.CodeInvalidCommand, "%s is not one command id of 1 to %d printable ASCII characters", headerCommandID, aggregate.MaxCommandID)
 	default:
 		c.ID = ids[0]
 	}

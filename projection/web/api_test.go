@@ -114,12 +114,13 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.reply = aggregate.Reply{OK: true, Session: "s", Sequence: 4, Event: &aggregate.EventRef{Sequence: 4, Type: "message.submitted"}}
-	got := w.ask("POST", "/api/v1/commands/s/message.submit", `{"content":"hi"}`, as(bobToken), header("Culm-Command-Id", "id-1"), header("Culm-Expected-Sequence", "3"))
+	got := w.ask("POST", "/api/v1/commands/s/message.submit", `{"content":"hi"}`, as(bobToken), header("Culm-Command-Id", "id 1"), // as over NATS
+		 header("Culm-Expected-Sequence", "3"))
 	if got.StatusCode != 200 || !strings.Contains(got.body, `"sequence":4`) {
 		t.Fatalf("%d %s", got.StatusCode, got.body)
 	}
 	r := w.commands[0]
-	if r.Actor != "bob" || r.Session != "s" || r.Name != "message.submit" || r.ID != "id-1" || *r.Expected != 3 || string(r.Body) != `{"content":"hi"}` {
+	if r.Actor != "bob" || r.Session != "s" || r.Name != "message.submit" || r.ID != "id 1" || *r.Expected != 3 || string(r.Body) != `{"content":"hi"}` {
 		t.Errorf("the rules were told %+v", r)
 	}
 	if got := w.ask("POST", "/api/v1/commands/s/run.resume", "", as(adaToken), header("Content-Type", "application/json")); got.StatusCode != 200 {
@@ -166,7 +167,8 @@ func TestCommand_refusedBeforeTheRules(t *testing.T) {
 		"a session with a dot": {"/api/v1/commands/a.b/run.request", "{}", []func(*http.Request){as(adaToken)}, "invalid_token", 400},
 		"no verb":              {"/api/v1/commands/s/run", "{}", []func(*http.Request){as(adaToken)}, "unknown_command", 404},
 		"three words":          {"/api/v1/commands/s/run.a.b", "{}", []func(*http.Request){as(adaToken)}, "unknown_command", 404},
-		"an id with a space":   {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Command-Id", "a b")}, "invalid_command", 400},
+		"an id that is long":   {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Command-Id", strings.Repeat("x", 129))}, "invalid_command", 400},
+		"an id of other signs": {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Command-Id", "\u00e4")}, "invalid_command", 400},
 		"no id at all":         {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Command-Id", "")}, "invalid_command", 400},
 		"two ids":              {good, "{}", []func(*http.Request){as(adaToken), twice("Culm-Command-Id", "a", "b")}, "invalid_command", 400},
 		"an empty sequence":    {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Expected-Sequence", "")}, "invalid_command", 400},
@@ -209,8 +211,10 @@ func TestTokens(t *testing.T) {
 		t.Errorf("%q, then %q (%v)", first, again, err)
 	}
 	w := newWorld(t, func(o *Options) { o.TokenForReads = true })
-	if got := w.ask("GET", "/api/v1/status", ""); got.StatusCode != 401 {
-		t.Errorf("without a token %d", got.StatusCode)
+	for name, edits := range map[string][]func(*http.Request){"without a token": nil, "with a wrong one": {as("x" + adaToken)}} {
+		if got := w.ask("GET", "/api/v1/status", "", edits...); got.StatusCode != 401 || !strings.Contains(got.body, "culm page") {
+			t.Errorf("%s %d %s", name, got.StatusCode, got.body)
+		}
 	}
 	if got := w.ask("GET", "/api/v1/status", "", as(adaToken)); got.StatusCode != 200 || !strings.Contains(got.body, `"actor":"ada"`) {
 		t.Errorf("with one %d %s", got.StatusCode, got.body)

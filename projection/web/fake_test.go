@@ -26,6 +26,7 @@ type world struct {
 	mem    *events.Mem
 	server *Server
 	http   *httptest.Server
+	left   chan string // paths of requests that have been answered, the first ones
 	heads  map[string]events.Head
 
 	mu       sync.Mutex
@@ -38,7 +39,7 @@ type world struct {
 
 func newWorld(t *testing.T, change func(*Options)) *world {
 	t.Helper()
-	w := &world{t: t, mem: events.NewMem(), heads: map[string]events.Head{}, reply: aggregate.Reply{OK: true}, answer: `{"ok":true,"items":[]}`}
+	w := &world{t: t, mem: events.NewMem(), heads: map[string]events.Head{}, left: make(chan string, 16), reply: aggregate.Reply{OK: true}, answer: `{"ok":true,"items":[]}`}
 	tokens, err := ReadTokens(strings.NewReader("# who\n\nada " + adaToken + "\nbob " + bobToken + "\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -53,9 +54,22 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.server.Follow(ctx) }()
-	w.http = httptest.NewServer(w.server.Handler())
+	w.http = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		defer w.leaves(r.URL.Path)
+		w.server.Handler().ServeHTTP(rw, r)
+	}))
 	t.Cleanup(func() { stop(); w.http.CloseClientConnections(); w.http.Close(); <-ended })
 	return w
+}
+
+// patience bounds the wait for something that must happen.
+const patience = time.Minute
+
+func (w *world) leaves(path string) {
+	select {
+	case w.left <- path:
+	default:
+	}
 }
 
 // Query implements Querier.

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -30,17 +31,21 @@ func TestFollow_whoIsTooSlowIsCut(t *testing.T) {
 	if kept > 8 {
 		t.Errorf("%d events are kept", kept)
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for w.server.clients.Load() > 1 {
-		if time.Now().After(deadline) {
-			t.Fatal("the slow client is still there")
+	select {
+	case path := <-w.left:
+		if path != "/api/v1/events" {
+			t.Errorf("%s was asked for", path)
 		}
-		time.Sleep(20 * time.Millisecond)
+	case <-time.After(patience):
+		t.Fatal("the slow client is still there")
+	}
+	if n := w.server.clients.Load(); n != 1 {
+		t.Errorf("%d clients follow", n)
 	}
 	_ = slow.Close()
 }
 
-// stuck is a client that asks to follow and then reads nothing.
+// stuck is a client that asks to follow, reads that it does, and then nothing.
 func (w *world) stuck() net.Conn {
 	w.t.Helper()
 	address := strings.TrimPrefix(w.http.URL, "http://")
@@ -52,8 +57,11 @@ func (w *world) stuck() net.Conn {
 	if _, err := fmt.Fprintf(c, "GET /api/v1/events HTTP/1.1\r\nHost: %s\r\n\r\n", address); err != nil {
 		w.t.Fatal(err)
 	}
-	for w.server.clients.Load() == 0 {
-		time.Sleep(5 * time.Millisecond)
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	for said, b := "", make([]byte, 1); !strings.Contains(said, "event: hello"); said += string(b) {
+		if _, err := io.ReadFull(c, b); err != nil {
+			w.t.Fatalf("after %q: %v", said, err)
+		}
 	}
 	return c
 }

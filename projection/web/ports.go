@@ -43,6 +43,24 @@ type Deltas interface {
 	Follow(session string, handle func(run string, delta []byte)) (stop func(), err error)
 }
 
+// Gone takes the names of deleted sessions to the page.
+type Gone chan string
+
+// maxGone bounds the names that wait to be told.
+const maxGone = 256
+
+// NewGone has nothing to tell yet.
+func NewGone() Gone { return make(Gone, maxGone) }
+
+// Tell hands a name over and does not block: one too many is shown until the
+// page is loaded anew.
+func (g Gone) Tell(session string) {
+	select {
+	case g <- session:
+	default:
+	}
+}
+
 // Status is what the page shows about the process it speaks to.
 type Status struct {
 	Version string `json:"version"`

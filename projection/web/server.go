@@ -29,7 +29,7 @@ type Options struct {
 	Deltas Deltas
 	// Gone brings the names of sessions that the views have dropped because the
 	// log has them no more; a deletion leaves no event. nil never does.
-	Gone <-chan string
+	Gone Gone
 	// Status is shown on the page; nil tells nothing but the version.
 	Status func(ctx context.Context) Status
 	// Healthy says whether the process can do its work, Ready whether it takes
@@ -147,7 +147,7 @@ func (s *Server) handle(pattern string, h func(http.ResponseWriter, *http.Reques
 			actor, err = s.opts.Tokens.of(r)
 		}
 		if err == nil && actor == "" && s.opts.TokenForReads {
-			err = refuse(codeUnauthorized, "this server asks for a token; open the page by the URL that was printed at the start")
+			err = refuse(codeUnauthorized, "this server asks for a token; `culm page` prints the address with it")
 		}
 		if err == nil {
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(requestTime))

@@ -34,7 +34,7 @@ type tokenEntry struct {
 // Add lets the token speak as the actor. One actor may have several tokens.
 func (t *Tokens) Add(actor, token string) error {
 	switch {
-	case !events.ValidToken(actor) || strings.HasPrefix(actor, "_"):
+	case !validActor(actor):
 		return fmt.Errorf("actor %.80q is no token of [A-Za-z0-9_-]{1,64}, or begins with _", actor)
 	case len(token) < minToken:
 		return fmt.Errorf("the token of %s has %d characters, at least %d are needed", actor, len(token), minToken)
@@ -50,6 +50,8 @@ func (t *Tokens) Add(actor, token string) error {
 	t.entries = append(t.entries, tokenEntry{actor, sum})
 	return nil
 }
+
+func validActor(s string) bool { return events.ValidToken(s) && !events.ReservedToken(s) }
 
 func printableASCII(r rune) bool { return '!' <= r && r <= '~' }
 
@@ -79,7 +81,7 @@ func (t *Tokens) of(r *http.Request) (string, error) {
 			return actor, nil
 		}
 	}
-	return "", refuse(codeUnauthorized, "the token is not known here; open the page by the URL that was printed at the start")
+	return "", refuse(codeUnauthorized, "the token is not known here; `culm page` prints the address with the token")
 }
 
 // ReadTokens reads lines "actor token"; empty lines and those that begin with #

@@ -71,6 +71,13 @@ test("a streamed answer is shown as provisional, until the record takes its plac
   await r.round();
   await r.stream("Done");
   await answer.getByText("Done").waitFor();
+  // Numbers that begin again are the round begun anew.
+  await r.stream("… or not");
+  r.pieces = 0;
+  await r.stream("Anew");
+  await r.stream(", once more");
+  await answer.getByText("Anew, once more", { exact: true }).waitFor();
+  assert.doesNotMatch(await page.locator(".drafts").innerText(), /Done|or not/);
   await r.finish("cancelled");
   await draft.waitFor({ state: "detached" });
   stop();

@@ -21,7 +21,7 @@ class App {
     api.takeToken();
     this.acts = false; this.status = null; this.view = null; this.waiting = null; this.conn = { up: false, since: Date.now() };
     this.create = () => newSession(ask, (to) => { location.hash = to; });
-    this.list = new SessionList($("side"), () => (this.acts ? this.create() : toast("This page may only look: open it by the URL that was printed at the start.", "bad")));
+    this.list = new SessionList($("side"), () => (this.acts ? this.create() : toast("This page may only look: open it by the address that culm page prints.", "bad")));
     this.readWaiting = after(150, (min) => this.loadWaiting(min));
     this.live = new Live({ event: (e) => this.event(e), gap: () => this.reload(), gone: (session) => this.gone(session), delta: (session, run, d) => { if (d && this.view instanceof SessionPage && this.view.id === session) this.view.draft.delta(run, d); }, state: (s) => this.connection(s) });
     this.chrome();
@@ -89,7 +89,7 @@ class App {
 
   askToken() {
     const input = h("input", { type: "password", autocomplete: "off", required: true, "aria-label": "Token" });
-    ask({ title: "Token", yes: "Use it", body: [h("p", {}, "This server asks who is there. Open the page by the URL that was printed at the start, or give the token of it:"), input],
+    ask({ title: "Token", yes: "Use it", body: [h("p", {}, "This server asks who is there. Open the page by the address that culm page prints, or give the token of it:"), input],
       act: async () => { api.setToken(input.value.trim()); await api.get("status").catch((e) => { api.setToken(""); throw e; }); this.denied = false; await this.readStatus(); this.reload(); } });
   }
 
@@ -110,7 +110,7 @@ class App {
       show(this.lamp, h("i", { class: "dot", "aria-hidden": "true" }), text);
     }
     show(this.me, this.acts ? st.actor : "read only");
-    this.me.title = this.acts ? "Decisions are recorded under this name" : "Open the page by the URL that was printed at the start to decide";
+    this.me.title = this.acts ? "Decisions are recorded under this name" : "To decide, open the page by the address that culm page prints";
   }
 
   /** tabTitle counts what waits where a tab in the background shows it. */

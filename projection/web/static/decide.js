@@ -71,7 +71,7 @@ export class Card {
   }
 
   answer() {
-    if (!this.acts) return h("p", { class: "dim" }, "Open the page by the URL that was printed at the start to decide.");
+    if (!this.acts) return h("p", { class: "dim" }, "To decide, open the page by the address that culm page prints.");
     return { question: () => this.question(), unknown: () => this.unknown() }[this.item.kind]?.() || this.approval();
   }
 

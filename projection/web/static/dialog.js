@@ -21,7 +21,7 @@ export async function busy(button, place, f) {
 }
 
 const plain = {
-  unauthorized: "This page may not act: open it by the URL that was printed at the start.",
+  unauthorized: "This page may not act: open it by the address that culm page prints.",
   unreachable: "The server cannot be reached. Nothing is known to have happened; try again.",
   already_decided: "Somebody else has decided already.",
   no_pending_question: "It no longer waits: somebody was faster, or the run has ended.",

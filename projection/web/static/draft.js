@@ -24,7 +24,7 @@ export class Draft {
   /** delta takes one piece of what a run streams. Who publishes may be anybody. */
   delta(run, d) {
     if (run === this.ended || !Number.isSafeInteger(d.round) || typeof d.text !== "string") return;
-    if (run !== this.run || d.round > this.round) this.begin(run, d.round);
+    if (run !== this.run || d.round > this.round || (d.round === this.round && d.index === 0 && this.next > 0)) this.begin(run, d.round);
     if (d.round < this.round) return;
     const lost = this.lost(d.index);
     if (lost === null) return;
@@ -47,7 +47,7 @@ export class Draft {
     if (p.text.length > 2 * kept) p.text = "… " + p.text.slice(p.text.length - kept).replace(/^[\udc00-\udfff]/, "");
   }
 
-  /** begin leaves what waits for its event to be shown, and nothing else. */
+  /** begin starts a round, or the round anew whose numbers begin again at 0: it leaves what waits for its event to be shown, and nothing else. */
   begin(run, round) {
     for (const p of [...this.parts.values()]) if (p.until === undefined) this.remove(p);
     this.run = run; this.round = round; this.attempt = 1; this.next = 0;
