@@ -115,7 +115,7 @@ func TestCommand(t *testing.T) {
 	w := newWorld(t, nil)
 	w.reply = aggregate.Reply{OK: true, Session: "s", Sequence: 4, Event: &aggregate.EventRef{Sequence: 4, Type: "message.submitted"}}
 	got := w.ask("POST", "/api/v1/commands/s/message.submit", `{"content":"hi"}`, as(bobToken), header("Culm-Command-Id", "id 1"), // as over NATS
-		 header("Culm-Expected-Sequence", "3"))
+		header("Culm-Expected-Sequence", "3"))
 	if got.StatusCode != 200 || !strings.Contains(got.body, `"sequence":4`) {
 		t.Fatalf("%d %s", got.StatusCode, got.body)
 	}
