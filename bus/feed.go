@@ -54,7 +54,7 @@ func NewFeed(nc *nats.Conn, log events.Log, opts FeedOptions) *Feed {
 }
 
 // dropCheck is the time between looks at how many live events were dropped,
-// and before a fill that failed is tried again.
+// while some come, and before a fill that failed is tried again.
 const dropCheck = 500 * time.Millisecond
 
 // Follow implements events.Feed. handle is called from one goroutine; its
@@ -112,22 +112,25 @@ func (r *follower) run(ctx context.Context, sub *nats.Subscription, state <-chan
 	}
 	interval := time.NewTicker(r.opts.Compare)
 	defer interval.Stop()
-	soon := time.NewTicker(dropCheck)
+	// At rest nothing is dropped, and nobody looks.
+	soon, looking := time.NewTimer(dropCheck), true
 	defer soon.Stop()
 	for {
 		var err error
+		took := false
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case msg := <-r.live:
 			r.emptied = r.emptied || len(r.live) == 0
-			err = r.take(ctx, msg)
+			took, err = true, r.take(ctx, msg)
 		case s := <-state:
 			if s == nats.CLOSED {
 				return fmt.Errorf("follow: %w: %w", events.ErrUnavailable, nats.ErrConnectionClosed)
 			}
 			err = r.compare(ctx)
 		case <-soon.C:
+			looking = false
 			r.emptied = r.emptied || len(r.live) == 0
 			if n, _ := sub.Dropped(); n != r.dropped || r.behind {
 				r.dropped = n
@@ -138,6 +141,10 @@ func (r *follower) run(ctx context.Context, sub *nats.Subscription, state <-chan
 		}
 		if err != nil {
 			return err
+		}
+		if !looking && (took || r.behind || !r.emptied) {
+			soon.Reset(dropCheck)
+			looking = true
 		}
 	}
 }
