@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -75,21 +76,13 @@ func NewHandler(opts Options) *Handler {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	opts.MaxSessions = orDefault(opts.MaxSessions, 4096)
-	opts.MaxReply = orDefault(opts.MaxReply, 1<<20-4096)
-	opts.Timeout = orDefault(opts.Timeout, 5*time.Second)
+	opts.MaxSessions = cmp.Or(opts.MaxSessions, 4096)
+	opts.MaxReply = cmp.Or(opts.MaxReply, 1<<20-4096)
+	opts.Timeout = cmp.Or(opts.Timeout, 5*time.Second)
 	h := &Handler{opts: opts, cache: newCache(opts.MaxSessions), reads: make(chan struct{}, maxReads)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.workers = newWorkers(h.ctx)
 	return h
-}
-
-func orDefault[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }
 
 var _ Service = (*Handler)(nil)

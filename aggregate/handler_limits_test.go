@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"culm/events"
@@ -144,5 +145,85 @@ func TestCache_IdleTwice(t *testing.T) {
 	c.idle(old)
 	if c.order.Len() != 0 {
 		t.Error("an actor that was let go is in the order again")
+	}
+}
+
+// crowded is a log whose end is not told until the test says so.
+type crowded struct {
+	*events.Mem
+	inside, most atomic.Int32
+	full         chan struct{} // closed when as many reads are inside as may be
+	release      chan struct{}
+}
+
+func (l *crowded) Last(ctx context.Context, session string) (uint64, error) {
+	n := l.inside.Add(1)
+	defer l.inside.Add(-1)
+	for most := l.most.Load(); n > most && !l.most.CompareAndSwap(most, n); most = l.most.Load() {
+	}
+	if n == maxReads {
+		close(l.full)
+	}
+	select {
+	case <-l.release:
+	case <-ctx.Done():
+	}
+	return l.Mem.Last(ctx, session)
+}
+
+// TestHandler_ReadsOfWholeLogsAreBounded: more of them wait in line, and are
+// unavailable when their time is up.
+func TestHandler_ReadsOfWholeLogsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.engine().must("s", "session.create", nil)
+	l := &crowded{Mem: b.log, full: make(chan struct{}), release: make(chan struct{})}
+	b.opts.Log = l
+	e := b.engine()
+	const reads = 5 * maxReads
+	got := make(chan ReadReply, reads)
+	for range reads {
+		e.h.Read(t.Context(), "s", ReadQuery{Transcript: true}, func(r ReadReply) { got <- r })
+	}
+	<-l.full
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	late := make(chan ReadReply, 1)
+	e.h.Read(ended, "s", ReadQuery{Events: &EventsQuery{}}, func(r ReadReply) { late <- r })
+	if r := <-late; r.OK || r.Error.Code != CodeUnavailable {
+		t.Errorf("a read whose time was up: %+v", r)
+	}
+	close(l.release)
+	for range reads {
+		if r := <-got; !r.OK {
+			t.Fatalf("a read that waited: %+v", r)
+		}
+	}
+	if n := l.most.Load(); n != maxReads {
+		t.Errorf("%d reads at once", n)
+	}
+}
+
+// TestHandler_RefusalNamesTheMintedID also where the command never has its turn.
+func TestHandler_RefusalNamesTheMintedID(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.engine()
+	if err := e.h.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := e.do("s", "session.create", nil, withID("")); codeOf(r) != CodeUnavailable || r.Command == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestMint_FactsHaveIDsOfTheirOwn: what a fact of the engine mints its ids from
+// is no command id, so no client gets the same.
+func TestMint_FactsHaveIDsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for _, seq := range []uint64{0, 7, 1 << 60} {
+		if command := factCommand(seq); ValidCommandID(command) {
+			t.Errorf("a client may send %q", command)
+		}
 	}
 }

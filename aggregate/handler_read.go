@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -186,7 +187,7 @@ func (h *Handler) readEvents(ctx context.Context, session string, q EventsQuery,
 	if q.Limit < 0 || q.Limit > maxEvents {
 		return readRefusal(session, reject(CodeInvalidCommand, "events.limit is %d, allowed are 1 to %d", q.Limit, maxEvents))
 	}
-	limit, room := orDefault(q.Limit, defaultEvents), h.opts.MaxReply
+	limit, room := cmp.Or(q.Limit, defaultEvents), h.opts.MaxReply
 	reply := ReadReply{OK: true, Session: session, Sequence: q.After, Events: []jsontext.Value{}}
 	for r, err := range h.opts.Log.Read(ctx, session, q.After, through) {
 		if err != nil {

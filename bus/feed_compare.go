@@ -39,7 +39,8 @@ func (r *follower) compare(ctx context.Context) error {
 			r.opts.Logger.Warn("log ends before what is known of it", "session", info.Session, "seq", info.LastSeq, "known", at)
 			r.at[info.Session] = info.LastSeq
 		case at > info.LastSeq:
-			// A new leader may answer before it has caught up: once is no proof.
+			// A new leader may answer before it has caught up, at least that of
+			// an older server: once is no proof.
 			shorter[info.Session] = true
 			r.behind = true
 		}

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,10 +85,10 @@ type Later struct {
 // commands until Stop. It returns ErrForeignStream if the queue of another
 // prefix is there.
 func StartLater(ctx context.Context, o LaterOptions) (*Later, error) {
-	o.Workers = orDefault(o.Workers, defaultLaterWorkers)
-	o.Replicas = orDefault(o.Replicas, 1)
-	o.Takeover = max(orDefault(o.Takeover, defaultTakeover), 2*time.Second)
-	o.RedeliverAfter = orDefault(o.RedeliverAfter, defaultRedeliver)
+	o.Workers = cmp.Or(o.Workers, defaultLaterWorkers)
+	o.Replicas = cmp.Or(o.Replicas, 1)
+	o.Takeover = max(cmp.Or(o.Takeover, defaultTakeover), 2*time.Second)
+	o.RedeliverAfter = cmp.Or(o.RedeliverAfter, defaultRedeliver)
 	js, err := jetstream.New(o.Conn)
 	if err != nil {
 		return nil, fmt.Errorf("queued commands: %w", err)
@@ -107,13 +108,6 @@ func StartLater(ctx context.Context, o LaterOptions) (*Later, error) {
 	}
 	l.workers.Go(func() { l.listen(hints) })
 	return l, nil
-}
-
-func orDefault[T ~int | ~int64](v, def T) T {
-	if v <= 0 {
-		return def
-	}
-	return v
 }
 
 // open makes what is missing and begins to listen.

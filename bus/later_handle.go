@@ -51,7 +51,7 @@ func (l *Later) turn(session string) laterVerdict {
 		if m == nil {
 			return laterIdle
 		}
-		if err := l.handle(m); err != nil {
+		if err := l.handle(session, m); err != nil {
 			l.log.Warn("queued command is kept", "session", session, "seq", m.Seq, "err", err)
 			return laterAgain
 		}
@@ -77,15 +77,19 @@ func (l *Later) lowest(key string) (*queued, error) {
 }
 
 // handle judges one message, tells about a refusal, and removes it. With an
-// error it is still in the stream and is to be handled again.
-func (l *Later) handle(m *queued) error {
-	reply := l.judge(m)
-	if codeOfReply(&reply) == aggregate.CodeUnavailable {
-		return fmt.Errorf("%s: %s", reply.Error.Code, reply.Error.Message)
-	}
-	if !reply.OK {
-		if err := l.refuse(m, &reply); err != nil {
-			return fmt.Errorf("publish refusal: %w", err)
+// error it is still in the stream and is to be handled again; one whose refusal
+// was told is then only removed, since it might be accepted by now.
+func (l *Later) handle(session string, m *queued) error {
+	if id := mintLaterID(m); !l.queue.told(session, id) {
+		reply := l.judge(m)
+		if codeOfReply(&reply) == aggregate.CodeUnavailable {
+			return fmt.Errorf("%s: %s", reply.Error.Code, reply.Error.Message)
+		}
+		if !reply.OK {
+			if err := l.refuse(m, &reply); err != nil {
+				return fmt.Errorf("publish refusal: %w", err)
+			}
+			l.queue.tell(session, id)
 		}
 	}
 	// The refusal went out on this connection before the removal.

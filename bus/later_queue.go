@@ -43,8 +43,9 @@ type laterQueue struct {
 }
 
 type laterSession struct {
-	failures int  // in a row
-	hinted   bool // something came since the turn began
+	failures int    // in a row
+	hinted   bool   // something came since the turn began
+	told     string // identity of the message whose refusal was told and that may still be there
 }
 
 func newLaterQueue() *laterQueue {
@@ -111,6 +112,20 @@ func (q *laterQueue) done(session string, v laterVerdict) {
 	}
 	s.failures = 0
 	q.push(session)
+}
+
+// tell notes, within the session's turn, that the refusal of a message was told.
+func (q *laterQueue) tell(session, message string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sessions[session].told = message
+}
+
+// told says whether that was noted; only the last message is remembered.
+func (q *laterQueue) told(session, message string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.sessions[session].told == message
 }
 
 // close wakes all workers and gives no further turns.

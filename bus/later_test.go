@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func (q *workQueue) left(t *testing.T) uint64 {
 
 func (q *workQueue) refusals(t *testing.T) *nats.Subscription {
 	t.Helper()
-	sub, err := q.nc.SubscribeSync(Subjects{}.RefusedAll())
+	sub, err := q.nc.SubscribeSync(Subjects{}.join(kindRefused, ">"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,5 +262,53 @@ func TestLater_MalformedHeadersAreRefused(t *testing.T) {
 	r := l.judge(&queued{Subject: "agent.later.alice.S.n.v", Seq: 1, Header: []byte("NATS/1.0\r\nno colon\r\n\r\n"), Data: []byte("{}")})
 	if codeOf(r.Error) != aggregate.CodeInvalidCommand || r.Session != "S" {
 		t.Fatalf("%+v", r)
+	}
+}
+
+// noRemoval is a connection on which the first removal of a message is refused.
+type noRemoval struct {
+	requester
+	left int
+}
+
+func (r *noRemoval) RequestMsgWithContext(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	if strings.HasPrefix(m.Subject, "$JS.API.STREAM.MSG.DELETE.") && r.left > 0 {
+		r.left--
+		return &nats.Msg{Data: []byte(`{"error":{"code":400,"err_code":10057,"description":"not now"}}`)}, nil
+	}
+	return r.requester.RequestMsgWithContext(ctx, m)
+}
+
+// TestLater_WhatWasRefusedIsNotJudgedAgain: where the removal fails after the
+// refusal was told, only the removal is tried again.
+func TestLater_WhatWasRefusedIsNotJudgedAgain(t *testing.T) {
+	t.Parallel()
+	q := openQueue(t)
+	sub := q.refusals(t)
+	rules := &fakeRules{handle: func(r aggregate.Request, done func(aggregate.Reply)) { done(refusedReply(r, aggregate.CodeRoundOpen)) }}
+	l := &Later{
+		o: LaterOptions{Conn: q.nc, Handler: rules}, log: slog.New(slog.DiscardHandler), ctx: t.Context(),
+		api: jsAPI{req: &noRemoval{q.nc, 1}, wait: testPatience}, queue: newLaterQueue(),
+	}
+	q.put(t, "alice.S.n.v", nil, bodyOf(1))
+	q.put(t, "alice.S.n.v", nil, bodyOf(2))
+	l.queue.wake("S")
+	l.queue.next()
+	if v := l.turn("S"); v != laterAgain {
+		t.Errorf("first turn: %v", v)
+	}
+	if v := l.turn("S"); v != laterIdle {
+		t.Errorf("second turn: %v", v)
+	}
+	if got := rules.requests(); len(got) != 2 || string(got[0].Body) == string(got[1].Body) {
+		t.Errorf("judged: %+v", got)
+	}
+	for range 2 {
+		if _, err := sub.NextMsg(testPatience); err != nil {
+			t.Error(err)
+		}
+	}
+	if n, _, err := sub.Pending(); err != nil || n != 0 || q.left(t) != 0 {
+		t.Errorf("%d more refusals (%v), %d messages left", n, err, q.left(t))
 	}
 }

@@ -51,7 +51,10 @@ func (l *JetStreamLog) create(ctx context.Context, session string) (uint64, erro
 		if !config.Sealed && (begins > after.last || after.last == 0) {
 			return begins, l.describeWhole(ctx, info)
 		}
-		if err := l.remove(ctx, session, info.Created); err != nil && errCode(err) != codeStreamNotFound {
+		// What was made meanwhile, after a removal by somebody else, is looked
+		// at in the next turn.
+		err = l.remove(ctx, session, info.Created)
+		if err != nil && errCode(err) != codeStreamNotFound && !errors.Is(err, events.ErrBirthChanged) {
 			return 0, unanswered(err)
 		}
 	}

@@ -208,3 +208,37 @@ func TestSessions_completes_only_the_deletion_it_saw(t *testing.T) {
 		t.Errorf("the new life ends at %d, %v; want 3", last, err)
 	}
 }
+
+// TestCreate_meets_a_deletion_overtaken: while it completes a deletion that was
+// interrupted, another engine does so too and creates the id again. The creation
+// looks once more instead of answering with an error of deletions.
+func TestCreate_meets_a_deletion_overtaken(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, nil)
+	l, other := newTestLog(t, s, LogOptions{}), newTestLog(t, s, LogOptions{})
+	birth := born(t, l, "s")
+	crash := errors.New("crash")
+	l.step = func(at string) error {
+		if at == "sealed" {
+			return crash
+		}
+		return nil
+	}
+	if err := l.Delete(t.Context(), "s", birth); !errors.Is(err, crash) {
+		t.Fatalf("Delete: %v", err)
+	}
+	overtaken := false
+	l.step = func(at string) error {
+		if at == "looked" && !overtaken {
+			overtaken = true
+			if err := other.Delete(t.Context(), "s", birth); err != nil {
+				return err
+			}
+			born(t, other, "s")
+		}
+		return nil
+	}
+	if expected, err := l.Create(t.Context(), "s"); err != nil || !overtaken {
+		t.Errorf("Create = %d, %v; overtaken %v", expected, err, overtaken)
+	}
+}

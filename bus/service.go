@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+	"github.com/oklog/ulid/v2"
 
 	"culm/aggregate"
 )
@@ -127,21 +129,28 @@ func (s *Service) command(req micro.Request) {
 	if e == nil && lostHeaders(req) {
 		e = refuse(aggregate.CodeInvalidCommand, malformedHeaders)
 	}
+	if r, e = s.admit(r, e, size); e != nil {
+		out := refusalReply(&r, e)
+		s.answer(to, &out)
+		return
+	}
+	s.handler.Handle(s.ctx, r, func(out aggregate.Reply) {
+		s.answer(to, &out)
+		s.flight.give(size)
+	})
+}
+
+// admit counts what is refused before the rules: what could not be decoded, e,
+// and what there is no room for. Without an error, one give is owed.
+func (s *Service) admit(r aggregate.Request, e *aggregate.Error, size int64) (aggregate.Request, *aggregate.Error) {
 	switch {
 	case e != nil:
 		s.stats.refused.Add(1)
 	case !s.flight.take(size):
 		s.stats.overloaded.Add(1)
-		e = overloaded()
-	default:
-		s.handler.Handle(s.ctx, r, func(out aggregate.Reply) {
-			s.answer(to, &out)
-			s.flight.give(size)
-		})
-		return
+		e, r.ID = overloaded(), cmp.Or(r.ID, ulid.Make().String())
 	}
-	out := refusalReply(&r, e)
-	s.answer(to, &out)
+	return r, e
 }
 
 // read is to reads what command is to commands.

@@ -287,3 +287,18 @@ func TestService_IsDiscoverable(t *testing.T) {
 		t.Fatalf("%v %v", m, err)
 	}
 }
+
+// TestService_RefusalForWantOfRoomNamesTheCommand: it says to send the same id
+// again, so there is one.
+func TestService_RefusalForWantOfRoomNamesTheCommand(t *testing.T) {
+	t.Parallel()
+	s := &Service{}
+	s.flight.init(1, 1, 1)
+	s.flight.take(1)
+	if r, e := s.admit(aggregate.Request{}, nil, 1); codeOf(e) != aggregate.CodeUnavailable || r.ID == "" {
+		t.Errorf("%+v %+v", r, e)
+	}
+	if r, _ := s.admit(aggregate.Request{ID: "mine"}, nil, 1); r.ID != "mine" {
+		t.Errorf("%+v", r)
+	}
+}

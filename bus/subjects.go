@@ -11,8 +11,6 @@ import (
 const (
 	// DefaultPrefix begins every subject unless another prefix is configured.
 	DefaultPrefix = "agent"
-	// EngineActor speaks for the engine's own facts. Nobody else can.
-	EngineActor = "_engine"
 	// SettingsSession holds the installation's policy.
 	SettingsSession = "_settings"
 

@@ -9,9 +9,6 @@ func (s Subjects) CommandsAll() string { return s.join(kindCmd, ">") }
 // LaterAll: see CommandsAll.
 func (s Subjects) LaterAll() string { return s.join(kindLater, ">") }
 
-// RefusedAll: see CommandsAll.
-func (s Subjects) RefusedAll() string { return s.join(kindRefused, ">") }
-
 // LogAll: see CommandsAll.
 func (s Subjects) LogAll() string { return s.join(kindLog, ">") }
 
@@ -39,30 +36,12 @@ func (s Subjects) SessionDeltas(session string) string { return s.join(kindDelta
 // SessionLater is the wildcard over the queued commands of one session.
 func (s Subjects) SessionLater(session string) string { return s.join(kindLater, "*."+session+".>") }
 
-// ParseCommand takes apart <p>.cmd.<actor>.<session>.<noun>.<verb>; ok says
-// that all tokens are valid. Reserved tokens are valid here.
-func (s Subjects) ParseCommand(subject string) (actor, session, name string, ok bool) {
-	return s.parseAddressed(kindCmd, subject)
-}
-
-// ParseLater takes apart <p>.later.<actor>.<session>.<noun>.<verb>, as ParseCommand.
-func (s Subjects) ParseLater(subject string) (actor, session, name string, ok bool) {
-	return s.parseAddressed(kindLater, subject)
-}
-
-// ParseRefused takes apart <p>.refused.<actor>.<session>.<noun>.<verb>, as ParseCommand.
-func (s Subjects) ParseRefused(subject string) (actor, session, name string, ok bool) {
-	return s.parseAddressed(kindRefused, subject)
-}
-
-// ParseLog takes apart <p>.log.<session>.<noun>.<past>.
-func (s Subjects) ParseLog(subject string) (session, eventType string, ok bool) {
-	return s.parseFact(kindLog, subject)
-}
-
-// ParseEvent takes apart <p>.event.<session>.<noun>.<past>.
+// ParseEvent takes apart <p>.event.<session>.<noun>.<past>; ok says that all
+// tokens are valid, as with the others. Reserved tokens are valid here.
 func (s Subjects) ParseEvent(subject string) (session, eventType string, ok bool) {
-	return s.parseFact(kindEvent, subject)
+	rest, ok := s.rest(kindEvent, subject)
+	session, eventType, _ = strings.Cut(rest, ".")
+	return session, eventType, ok && ValidToken(session) && ValidName(eventType)
 }
 
 // ParseDelta takes apart <p>.delta.<session>.<run>.
@@ -88,17 +67,6 @@ func (s Subjects) split(k kind, subject string) (actor, session, name string) {
 	actor, rest, _ = strings.Cut(rest, ".")
 	session, name, _ = strings.Cut(rest, ".")
 	return actor, session, name
-}
-
-func (s Subjects) parseAddressed(k kind, subject string) (actor, session, name string, ok bool) {
-	actor, session, name = s.split(k, subject)
-	return actor, session, name, ValidToken(actor) && ValidToken(session) && ValidName(name)
-}
-
-func (s Subjects) parseFact(k kind, subject string) (session, eventType string, ok bool) {
-	rest, ok := s.rest(k, subject)
-	session, eventType, _ = strings.Cut(rest, ".")
-	return session, eventType, ok && ValidToken(session) && ValidName(eventType)
 }
 
 func (s Subjects) parsePair(k kind, subject string) (first, second string, ok bool) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"culm/aggregate"
 )
 
 func TestValidToken(t *testing.T) {
@@ -41,22 +43,16 @@ func TestSubjects_ParseWhatTheyBuild(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for subject, parse := range map[string]func(string) (string, string, string, bool){
-			s.Command("alice", "S1", "run.request"): s.ParseCommand,
-			s.Later("alice", "S1", "run.request"):   s.ParseLater,
-			s.Refused("alice", "S1", "run.request"): s.ParseRefused,
+		for k, subject := range map[kind]string{
+			kindCmd: s.Command("alice", "S1", "run.request"), kindLater: s.Later("alice", "S1", "run.request"), kindRefused: s.Refused("alice", "S1", "run.request"),
 		} {
-			if a, session, n, ok := parse(subject); a != "alice" || session != "S1" || n != "run.request" || !ok {
-				t.Errorf("%s: %q %q %q %v", subject, a, session, n, ok)
+			var r aggregate.Request
+			if e := s.decodeAddress(k, subject, &r); e != nil || r.Actor != "alice" || r.Session != "S1" || r.Name != "run.request" {
+				t.Errorf("%s: %+v %v", subject, r, e)
 			}
 		}
-		for subject, parse := range map[string]func(string) (string, string, bool){
-			s.Log("S1", "run.started"):   s.ParseLog,
-			s.Event("S1", "run.started"): s.ParseEvent,
-		} {
-			if session, typ, ok := parse(subject); session != "S1" || typ != "run.started" || !ok {
-				t.Errorf("%s: %q %q %v", subject, session, typ, ok)
-			}
+		if session, typ, ok := s.ParseEvent(s.Event("S1", "run.started")); session != "S1" || typ != "run.started" || !ok {
+			t.Errorf("event: %q %q %v", session, typ, ok)
 		}
 		if session, run, ok := s.ParseDelta(s.Delta("S1", "R1")); session != "S1" || run != "R1" || !ok {
 			t.Errorf("delta: %q %q %v", session, run, ok)
@@ -80,8 +76,8 @@ func TestSubjects_ParseRefusesForeignSubjects(t *testing.T) {
 		"", "agent", "agent.cmd", "agent.cmd.", "agentx.cmd.a.s.n.v", "agent.cmdx.a.s.n.v", "agent.later.a.s.n.v", "agent.cmd.a.s.n",
 		"agent.cmd.a.s.n.v.w", "agent.cmd..s.n.v", "agent.cmd.a.s.n.", "agent.cmd.a.*.n.v", "agent.cmd.a.s.>", "x.agent.cmd.a.s.n.v", "agent-cmd.a.s.n.v",
 	} {
-		if _, _, _, ok := s.ParseCommand(subject); ok {
-			t.Errorf("ParseCommand(%q) accepted", subject)
+		if e := s.decodeAddress(kindCmd, subject, new(aggregate.Request)); e == nil {
+			t.Errorf("decodeAddress(%q) accepted", subject)
 		}
 	}
 	for _, subject := range []string{"agent.read.", "agent.read.a.b", "agent.read.*", "agent.read"} {
@@ -96,7 +92,8 @@ func FuzzSubjects(f *testing.F) {
 	f.Add("agent.event.s.n.v")
 	f.Fuzz(func(t *testing.T, subject string) {
 		s := Subjects{}
-		if a, session, n, ok := s.ParseCommand(subject); ok && s.Command(a, session, n) != subject {
+		var r aggregate.Request
+		if e := s.decodeAddress(kindCmd, subject, &r); e == nil && s.Command(r.Actor, r.Session, r.Name) != subject {
 			t.Fatalf("command %q", subject)
 		}
 		if session, typ, ok := s.ParseEvent(subject); ok && s.Event(session, typ) != subject {
