@@ -170,8 +170,8 @@ func TestRules_LoopPlaysTheExample(t *testing.T) {
 	})
 }
 
-// Recordings of real sessions, where they are: whatever they hold, the run ends
-// once, within its bounds, and every call has an outcome.
+// Recordings of real sessions, where they are: whatever they hold, a run ends
+// once, within its bounds or without any, and every call has an outcome.
 func TestRules_EveryRecordingPlaysToAnEnd(t *testing.T) {
 	t.Parallel()
 	dir := cmp.Or(os.Getenv("CULM_TRANSCRIPTS"), "../../shared/data/transcripts")
@@ -190,11 +190,13 @@ func TestRules_EveryRecordingPlaysToAnEnd(t *testing.T) {
 			r.do(t, "session.create", m{"mode": "auto", "no_human_approver": true})
 			r.do(t, "run.request", m{"prompt": "P", "loop": m{"max_iterations": 3, "max_total_rounds": 60}})
 			time.Sleep(time.Hour)
+			r.do(t, "run.request", m{"prompt": "once more, without bounds"})
+			time.Sleep(time.Hour)
 			counts := map[string]int{}
 			for _, typ := range r.types(t) {
 				counts[typ]++
 			}
-			if counts["run.finished"] != 1 || counts["round.finished"] > 60 || counts["tool.started"] != counts["tool.finished"] {
+			if counts["run.finished"] != 2 || counts["round.finished"] > 120 || counts["tool.started"] != counts["tool.finished"] {
 				t.Errorf("%s: %v", filepath.Base(file), counts)
 			}
 		})

@@ -236,8 +236,16 @@ func (c *conversation) close() (*Recording, error) {
 			}
 		}
 	}
+	if last := c.Answers[len(c.Answers)-1]; len(last.Calls) > 0 {
+		c.find(last.Line, BrokenOff, "its last answer has calls, and is given an end")
+		c.Answers = append(c.Answers, Answer{Line: last.Line, Model: last.Model, Parts: []Part{{Text: ending}}, FinishReason: "stop"})
+	}
 	return &c.Recording, nil
 }
+
+// ending is the last answer of a recording that breaks off: without it a run
+// that plays the recording would begin again and never end.
+const ending = "The recording ends here."
 
 func finishReason(recorded string) string {
 	switch recorded {

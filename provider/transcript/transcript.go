@@ -110,6 +110,8 @@ const (
 	MissingResult FindingKind = "missing_result"
 	// StrayResult: the result answers no open call and is left out.
 	StrayResult FindingKind = "stray_result"
+	// BrokenOff: the recording ends with calls; an answer without any is added.
+	BrokenOff FindingKind = "broken_off"
 	// RepeatedID: an id that an earlier call of the same answer has already.
 	RepeatedID FindingKind = "repeated_id"
 	// SplitAnswer: an answer's id comes again after other answers; the later

@@ -107,7 +107,7 @@ func TestOpen_EveryRecordingIsReadExactly(t *testing.T) {
 			t.Errorf("%s: %d results, want %d", file, results, want)
 		}
 		for _, f := range r.Findings {
-			if f.Kind != transcript.MissingResult && f.Kind != transcript.RepeatedID {
+			if f.Kind != transcript.MissingResult && f.Kind != transcript.RepeatedID && f.Kind != transcript.BrokenOff {
 				t.Errorf("%s: %v", file, f)
 			}
 		}
@@ -186,9 +186,12 @@ func TestRead_ResultsFindTheirCall(t *testing.T) {
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
-	wantKinds := []transcript.FindingKind{transcript.RepeatedID, transcript.StrayResult, transcript.MissingResult}
+	wantKinds := []transcript.FindingKind{transcript.RepeatedID, transcript.StrayResult, transcript.MissingResult, transcript.BrokenOff}
 	if diff := gocmp.Diff(wantKinds, kinds(r)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+	if last := r.Answers[len(r.Answers)-1]; len(last.Calls) > 0 || last.Text() == "" || last.FinishReason != "stop" {
+		t.Errorf("the recording breaks off with %+v", last)
 	}
 }
 
