@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -152,6 +153,7 @@ func TestCache_IdleTwice(t *testing.T) {
 type crowded struct {
 	*events.Mem
 	inside, most atomic.Int32
+	once         sync.Once
 	full         chan struct{} // closed when as many reads are inside as may be
 	release      chan struct{}
 }
@@ -162,7 +164,7 @@ func (l *crowded) Last(ctx context.Context, session string) (uint64, error) {
 	for most := l.most.Load(); n > most && !l.most.CompareAndSwap(most, n); most = l.most.Load() {
 	}
 	if n == maxReads {
-		close(l.full)
+		l.once.Do(func() { close(l.full) })
 	}
 	select {
 	case <-l.release:
