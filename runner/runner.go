@@ -92,8 +92,8 @@ func New(c Config) (*Runner, error) {
 }
 
 // Run drives the sessions that are woken. When ctx ends it starts nothing
-// more, waits for what is under way at most about Grace and Patience, and
-// returns nil. Engine must go on answering until then. Run is called once.
+// more, waits for what is under way at most about Grace and Patience, and for
+// its report, if the engine does not answer, Grace once more; it returns nil. Engine must go on answering until then. Run is called once.
 func (r *Runner) Run(ctx context.Context) error {
 	wake := r.cfg.Wake
 	for {
