@@ -53,7 +53,7 @@ func stored(t *testing.T, url, session string) (out []events.Event) {
 func TestALoopPausesIsApprovedAndGoesOn(t *testing.T) {
 	url := startEngine(t)
 	must(t, url, "session", "create", "demo")
-	first := waitsFor(t, url, "demo", "loop", "start", "demo", "the next draft", "-n", "3", "--on-park", "pause", "-f")
+	first := waitsFor(t, url, "demo", "loop", "start", "demo", "the next draft", "-n", "3", "-f")
 	if len(first) != 1 || first[0].Tool != "Write" || first[0].Kind != kindApproval || !strings.Contains(first[0].Arguments, `"version":1`) {
 		t.Fatalf("first: %+v", first)
 	}
@@ -334,5 +334,23 @@ func (w lineWriter) until(t *testing.T, text string) {
 		case <-end:
 			t.Fatalf("%q does not come; instead:\n%s", text, seen.String())
 		}
+	}
+}
+
+// A loop that is told to end where a call waits says so when it is followed, and
+// what to do: the call runs, and the loop is blocked.
+func TestALoopThatEndsWhereACallWaits(t *testing.T) {
+	url := startEngine(t)
+	must(t, url, "session", "create", "demo")
+	waitsFor(t, url, "demo", "loop", "start", "demo", "the next draft", "-n", "3", "--on-park", "end", "-f")
+	out := must(t, url, "approve", "demo", "--session", "--matcher", "path_subtree", "-f")
+	if !strings.HasSuffix(out, "loop blocked at 0 of 3 iterations: it ended in the middle of an iteration, when a call had to wait for a person; next: culm loop continue demo --ack or culm loop abandon demo --ack\n") {
+		t.Errorf("it ends with\n%s", out)
+	}
+	if r := person(t.Context(), t, url, "run", "demo", "go on"); r.status != exitFailed || !strings.Contains(r.err, "when a call had to wait for a person") || strings.Contains(r.err, "runner was lost") {
+		t.Errorf("a run is refused with %q", r.err)
+	}
+	if out := must(t, url, "loop", "continue", "demo", "--ack", "-f"); !strings.Contains(out, "loop completed, 3/3") {
+		t.Errorf("continued, it ends with\n%s", out)
 	}
 }

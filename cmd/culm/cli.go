@@ -53,8 +53,8 @@ type cli struct {
 		Start    loopStart    `cmd:"" help:"Repeat one prompt a counted number of times."`
 		Stop     loopStop     `cmd:"" help:"Stop the loop after the round that is under way."`
 		Status   loopStatus   `cmd:"" help:"Show how far the loop is."`
-		Continue loopContinue `cmd:"" help:"Go on with a loop whose runner was lost."`
-		Abandon  loopAbandon  `cmd:"" help:"Leave a loop whose runner was lost as it ended, and free the session."`
+		Continue loopContinue `cmd:"" help:"Go on with a loop that is blocked: interrupted, or ended by a call that waited."`
+		Abandon  loopAbandon  `cmd:"" help:"Leave a blocked loop as it ended, and free the session."`
 	} `cmd:"" help:"Start, stop and follow counted loops."`
 	Cancel cancel `cmd:"" help:"Cancel the run: nothing more of it will start."`
 	Resume resume `cmd:"" help:"Ask for a run of what is pending: an unanswered message, a decided call."`

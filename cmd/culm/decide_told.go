@@ -42,7 +42,7 @@ func (a *app) decided(ctx context.Context, b backend, it *item, r aggregate.Repl
 			text += ": " + before
 		}
 	case out.Blocked != "":
-		text += fmt.Sprintf("; it is stored, and waits for what becomes of the loop whose runner was lost: culm loop continue %[1]s or culm loop abandon %[1]s", it.Session)
+		text += fmt.Sprintf("; it is stored, and waits for what becomes of the loop, which is blocked: culm loop continue %[1]s --ack or culm loop abandon %[1]s --ack", it.Session)
 	case out.RunID != "" && follow && r.Event != nil:
 		if !a.JSON {
 			fmt.Fprintln(a.out, text+"; the run goes on")

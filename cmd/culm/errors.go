@@ -47,6 +47,7 @@ func usage(err error, command *kong.Context) error {
 type refusal struct {
 	session string
 	why     aggregate.Error
+	hint    string // what to do, where more is known than the code; "" for its hint
 }
 
 func (r *refusal) Error() string {
@@ -88,7 +89,7 @@ func (a *app) explain(err error) (text, hint string) {
 	case errors.As(err, &u):
 		return text, "see " + cmp.Or(u.command, a.chosen, "culm") + " --help"
 	case errors.As(err, &r):
-		return text, hintFor(r.why.Code, r.session)
+		return text, cmp.Or(r.hint, hintFor(r.why.Code, r.session))
 	case errors.As(err, &un):
 		return text, "start an engine, which brings a server (go run ./cmd/engine), or name another server with --nats URL"
 	case errors.Is(err, nats.ErrNoResponders):
@@ -123,8 +124,8 @@ var hints = map[string]string{
 	aggregate.CodeNoLoop:                "culm loop start %s \"…\" --iterations N begins one",
 	aggregate.CodeAlreadyStopped:        "start another with culm loop start %s",
 	aggregate.CodeGenerationChanged:     "another loop or request has taken its place: culm session show %s",
-	aggregate.CodeRecoveryUnsupported: "its runner was lost and nobody knows how its last step ended. " +
-		"Look (culm log %[1]s), then culm loop continue %[1]s or culm loop abandon %[1]s, with --acknowledge-unknown",
+	aggregate.CodeRecoveryUnsupported: "the loop ended in the middle of an iteration (culm loop status %[1]s tells why). " +
+		"Look (culm log %[1]s), then culm loop continue %[1]s --ack or culm loop abandon %[1]s --ack",
 	aggregate.CodeAlreadyDecided:          "a decision is final; what else waits: culm pending %s",
 	aggregate.CodeNoPendingQuestion:       "what waits: culm pending %s",
 	aggregate.CodePendingQuestionMismatch: "what waits: culm pending %s",

@@ -39,6 +39,7 @@ func (a *app) follow(ctx context.Context, b backend, session, run string, after 
 	})
 	switch {
 	case end.over:
+		a.tellStand(ctx, b, session)
 		return end.err
 	case ctx.Err() != nil:
 		return fmt.Errorf("no longer watching; the run goes on: culm watch %[1]s shows it, culm cancel %[1]s ends it", session)

@@ -3,15 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-
-	"culm/aggregate"
 )
 
 type loopStart struct {
 	prompting
 	Iterations uint32 `short:"n" required:"" placeholder:"N" help:"How often to repeat the prompt, 1 to 100."`
 	Rounds     uint32 `placeholder:"N" help:"Most rounds of all iterations together, up to 1000; by default ten for each iteration."`
-	OnPark     string `enum:"end,pause" default:"end" placeholder:"WHAT" help:"What a question to a person does to the loop: end or pause (${default})."`
+	OnPark     string `enum:"end,pause" default:"pause" placeholder:"WHAT" help:"What a call that waits for a person does to the loop: pause, it goes on after the decision; or end, the call still runs, and then the loop is blocked until somebody continues or abandons it (${default})."`
 	budget
 	Follow bool `short:"f" help:"Show what happens until the loop ends."`
 	commandFlags
@@ -56,11 +54,7 @@ func (c *loopStatus) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer b.Close()
-	r, err := a.read(ctx, b, string(c.Session), aggregate.ReadQuery{})
-	if err != nil {
-		return err
-	}
-	v, err := viewOf(r)
+	v, err := a.viewed(ctx, b, string(c.Session))
 	if err != nil {
 		return err
 	}

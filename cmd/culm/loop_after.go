@@ -6,11 +6,10 @@ import (
 	"strings"
 
 	"culm/aggregate"
-	"culm/events"
 	"culm/internal/show"
 )
 
-// aftermath is what a person says about a loop whose runner was lost.
+// aftermath is what a person says about a loop that blocks its session.
 type aftermath struct {
 	Session     sessionName `arg:"" help:"Name of the session."`
 	Generation  string      `placeholder:"ID" help:"Only this loop; by default the one there is."`
@@ -22,11 +21,7 @@ type aftermath struct {
 // acknowledgement only where there is something to acknowledge; any other
 // loop's command says it, too, but holds for the state that was read alone.
 func (c *aftermath) body(ctx context.Context, a *app, b backend) (data, *view, error) {
-	r, err := a.read(ctx, b, string(c.Session), aggregate.ReadQuery{})
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := viewOf(r)
+	v, err := a.viewed(ctx, b, string(c.Session))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,46 +31,14 @@ func (c *aftermath) body(ctx context.Context, a *app, b backend) (data, *view, e
 		return nil, nil, refused(string(c.Session), &aggregate.Error{Code: aggregate.CodeNoLoop, Message: "the session has no loop"})
 	case c.Acknowledge:
 	case v.loopBlocks():
-		return nil, nil, usage(fmt.Errorf("%s; look at it (culm log %s), then say so with --acknowledge-unknown", v.blockedWhy(), c.Session), nil)
+		return nil, nil, usage(fmt.Errorf("the loop blocks the session: %s; look at it (culm log %s), then say so with --acknowledge-unknown (--ack)", v.blockedWhy(), c.Session), nil)
 	case c.Expect == nil:
-		c.Expect = &r.Sequence
+		c.Expect = &v.reply.Sequence
 	}
 	if c.Generation == "" {
 		c.Generation = l.Generation
 	}
 	return data{"generation": c.Generation, "acknowledge_unknown": true}, v, nil
-}
-
-// loopBlocks says that the loop lost its runner, and that nobody has said yet
-// what becomes of it.
-func (v *view) loopBlocks() bool {
-	l := v.Loop
-	if l == nil || l.Abandoned {
-		return false
-	}
-	return l.Status == events.StatusRecoveryUnsupported || l.Status.Live() && (v.Run == nil || v.Run.RunID != l.OwnerExecutionID)
-}
-
-// blockedWhy says why the loop wants a person's word.
-func (v *view) blockedWhy() string {
-	if v.Loop.Reason == "parked" {
-		return "the loop ended in the middle of an iteration, when a call had to wait for a person"
-	}
-	return "the loop's runner was lost, and nobody knows how the last step ended" + v.lost()
-}
-
-// lost names the calls whose outcome is unknown.
-func (v *view) lost() string {
-	var calls []string
-	for _, p := range v.Pending {
-		if p.Kind == kindUnknown {
-			calls = append(calls, fmt.Sprintf("%s (call %s)", show.Clip(show.Clean(p.Name), 40), show.Clip(show.Clean(p.ToolCallID), 64)))
-		}
-	}
-	if len(calls) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(calls, ", ")
 }
 
 type loopContinue struct {
@@ -85,7 +48,7 @@ type loopContinue struct {
 
 // Help is shown by culm loop continue --help.
 func (loopContinue) Help() string {
-	return `Begins a new loop with the iterations and rounds that the lost one has left. What the last step did is not known: look first (culm log SESSION), decide what waits (culm pending SESSION), then say that you know with --acknowledge-unknown.`
+	return `Begins a new loop with the iterations and rounds that the blocked one has left: its run was interrupted, or ended when a call had to wait for a person. What the last step did may not be known: look first (culm log SESSION), decide what waits (culm pending SESSION), then say that you know with --acknowledge-unknown.`
 }
 
 func (c *loopContinue) Run(ctx context.Context, a *app) error {

@@ -139,7 +139,7 @@ func (a *app) request(ctx context.Context, q request) error {
 func (a *app) requestOn(ctx context.Context, b backend, q request) error {
 	r, err := a.do(ctx, b, q.session, q.name, q.body, q.flags)
 	if err != nil {
-		return a.failed(r, err)
+		return a.failed(r, a.whyBlocked(ctx, b, err))
 	}
 	o, err := outcomeOf(r)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 type sessionList struct {
 	limits
-	Status string `enum:",running,requested,waiting,blocked,failed,idle,closed,stuck" default:"" placeholder:"STATUS" help:"Only these: running, requested (no runner yet), waiting (for a person), blocked (a loop lost its runner), failed, idle, closed or stuck (the views can not read it)."`
+	Status string `enum:",running,requested,waiting,blocked,failed,idle,closed,stuck" default:"" placeholder:"STATUS" help:"Only these: running, requested (no runner yet), waiting (for a person), blocked (a loop was interrupted, or ended by a call that waited; culm loop continue or abandon), failed, idle, closed or stuck (the views can not read it)."`
 	Text   string `placeholder:"TEXT" help:"Only sessions with this in their name or title, or these words in a message."`
 }
 

@@ -125,9 +125,16 @@ func (v *view) runText() string {
 func (v *view) loopLines() string {
 	l := v.Loop
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-10s %s: %s, %s, %d done", "loop", strings.ReplaceAll(show.Clean(string(l.Status)), "_", " "),
+	status := strings.ReplaceAll(show.Clean(string(l.Status)), "_", " ")
+	if v.loopBlocks() {
+		status = "blocked"
+	}
+	fmt.Fprintf(&b, "%-10s %s: %s, %s, %d done", "loop", status,
 		show.Progress("iteration", l.IterationsStarted, l.MaxIterations), show.Progress("round", l.RoundsStarted, l.MaxTotalRounds), l.IterationsCompleted)
 	b.WriteString(when(l.Reason != "", " ("+show.Clean(l.Reason)+")") + when(l.StopRequested, ", stop requested") + when(l.Abandoned, ", abandoned") + "\n")
+	if v.loopBlocks() {
+		fmt.Fprintf(&b, "%-10s %s; %s\n", "blocked", v.blockedWhy(), v.wayOut())
+	}
 	fmt.Fprintf(&b, "%-10s %s\n", "objective", show.Quote(l.Objective, 200))
 	fmt.Fprintf(&b, "%-10s %s, revision %d\n", "generation", show.Clean(l.Generation), l.Revision)
 	return b.String()

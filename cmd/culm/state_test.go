@@ -10,7 +10,7 @@ import (
 const sampleState = `{
  "session":{"title":"Tidy \u001b[2J up","model":{"provider":"recorded","model":"sample"},"mode":"auto","plan":{"entered_at":"2026-11-30T12:00:00Z"},"created_at":"2026-11-30T12:00:00Z","new_field":1},
  "run":{"run_id":"r1","status":"live","runner":"runner-1","round":2,"cancel_requested":true},
- "loop":{"generation":"g1","revision":4,"status":"running","objective":"Fix\nit","max_iterations":5,"max_total_rounds":20,"iterations_started":2,"iterations_completed":1,"rounds_started":7},
+ "loop":{"generation":"g1","revision":4,"status":"running","owner_execution_id":"r1","objective":"Fix\nit","max_iterations":5,"max_total_rounds":20,"iterations_started":2,"iterations_completed":1,"rounds_started":7},
  "pending":[{"tool_call_id":"c1","kind":"approval","name":"write","generation":"g7","question":{"question":"May write?"}},{"tool_call_id":"c2","kind":"unknown","name":"grep","question":{"question":"Ran grep?"}}],
  "replays":[{}],"usage":{"prompt":1000,"completion":204,"total":1204},
  "messages":[{"role":"user","origin":"person","content":"Fix\nit \u001b[31m","seq":2},
