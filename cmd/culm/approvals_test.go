@@ -69,7 +69,12 @@ func TestALoopPausesIsApprovedAndGoesOn(t *testing.T) {
 		t.Errorf("it ends with\n%s", out)
 	}
 	approvals := must(t, url, "log", "demo", "--approvals")
-	for text, n := range map[string]int{"alice       allows tool": 2, "approved call of tool": 4, "waits for approval": 2, "“all of it”": 1} {
+	call := "Edit (call " + second[0].ToolCallID + ")"
+	for text, n := range map[string]int{
+		"alice       allows tool": 2, "approved call of tool": 4, "waits for approval": 2, "“all of it”": 1,
+		"allows tool " + call + " for this session: write_file “" + second[0].Request.Resource + "”, digest " + second[0].ArgumentsDigest[:12] + "…, and from now on path_subtree": 1,
+		"policy lets tool Write (call write_2)": 1, "  tool Write (call write_2) finished": 1, // by what was allowed for the session
+	} {
 		if strings.Count(approvals, text) != n {
 			t.Errorf("%q stands %d times in\n%s", text, strings.Count(approvals, text), approvals)
 		}
@@ -234,7 +239,7 @@ func TestAPlanIsApproved(t *testing.T) {
 	if r := person(t.Context(), t, url, "answer", "s", "I do not approve"); r.status != exitFailed || !strings.Contains(r.err, "option_not_allowed") {
 		t.Errorf("other words: status %d, %q", r.status, r.err)
 	}
-	if out := must(t, url, "approve", "s", "-f"); !strings.Contains(out, "plan mode off") || !strings.Contains(out, "policy lets tool Bash execute_command") {
+	if out := must(t, url, "approve", "s", "-f"); !strings.Contains(out, "plan mode off") || !strings.Contains(out, "policy lets tool Bash (call ") {
 		t.Errorf("it ends with\n%s", out)
 	}
 	if out := must(t, url, "session", "show", "s"); !strings.Contains(out, "mode       bypass\n") {

@@ -214,7 +214,7 @@ func TestDemo(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := person(t.Context(), t, "nats://127.0.0.1:1", "demo")
 	for _, want := range []string{
-		"waits for approval of write_file", "with      path: ", "approver    allows tool Write for this session",
+		"waits for approval of write_file", "with      path: ", "approver    allows tool Write (call write_1) for this session",
 		"loop completed, 3/3", "demo: 54 events, all fine", "Who allowed what", "culm session create",
 	} {
 		if !strings.Contains(r.out, want) {

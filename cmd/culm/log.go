@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -20,7 +19,7 @@ type logCmd struct {
 	From    uint64      `placeholder:"SEQ" help:"Begin with this event."`
 	To      uint64      `placeholder:"SEQ" help:"End with this event."`
 
-	Approvals bool `help:"Only what a person was asked, who decided what, and what ran of it."`
+	Approvals bool `help:"Only what a person was asked, who decided what, and what ran of it, later calls under a remembered decision included."`
 }
 
 // Run prints the stored events: readable, or with --json exactly as stored.
@@ -37,21 +36,26 @@ func (c *logCmd) Run(ctx context.Context, a *app) error {
 	style.Dates = true
 	printer := show.NewPrinter(style)
 	after := uint64(0) // readable lines need what came before to be told well
-	if a.JSON && c.From > 0 {
+	if a.JSON && c.From > 0 && !c.Approvals {
 		after = c.From - 1
 	}
 	last, shown := after, false
+	approvals := newApprovalLog()
 	for r, err := range a.history(ctx, b, string(c.Session), after, c.To) {
 		if err != nil {
 			return notFound(string(c.Session), err)
 		}
 		last = r.Seq
-		if c.Approvals && !aboutApprovals(r.Type) {
-			continue
+		wanted := !c.Approvals || approvals.wants(r)
+		line := ""
+		if !a.JSON {
+			line = printer.Record(r)
 		}
-		if a.JSON {
+		switch {
+		case !wanted || r.Seq < c.From:
+		case a.JSON:
 			shown, err = true, a.printRaw(r.Payload)
-		} else if line := printer.Record(r); r.Seq >= c.From {
+		default:
 			shown = true
 			_, err = fmt.Fprintln(a.out, line)
 		}
@@ -73,18 +77,6 @@ func (c *logCmd) tellNothing(a *app, last uint64) {
 	case c.Approvals:
 		fmt.Fprintf(a.errOut, "culm: nobody was asked or decided anything in these events of %s\n", c.Session)
 	}
-}
-
-// aboutApprovals says that events of the type are about a person's decision.
-func aboutApprovals(eventType string) bool {
-	noun, verb, _ := strings.Cut(eventType, ".")
-	switch noun {
-	case "approval", "question", "replay", "policy":
-		return true
-	case "tool":
-		return verb == "parked" || verb == "resolved" || verb == "denied"
-	}
-	return eventType == "run.interrupted"
 }
 
 // pageSize is how many events one read asks for.

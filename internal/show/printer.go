@@ -31,10 +31,12 @@ const (
 
 // Printer turns events into lines. It remembers the bounds of each session's
 // loop, so that later events can be told as "iteration 2 of 3"; where it did
-// not see the loop begin it says "iteration 2". Not safe for concurrent use.
+// not see the loop begin it says "iteration 2". Of calls it remembers what they
+// wanted, so that a decision can be told with it. Not safe for concurrent use.
 type Printer struct {
 	style  Style
-	bounds map[string]bounds // by session
+	bounds map[string]bounds          // by session
+	calls  map[string]map[string]call // by session and id
 }
 
 // bounds are what a loop's later events do not repeat.
@@ -51,7 +53,7 @@ func NewPrinter(style Style) *Printer {
 	if style.Width == 0 {
 		style.Width = 100
 	}
-	return &Printer{style: style, bounds: map[string]bounds{}}
+	return &Printer{style: style, bounds: map[string]bounds{}, calls: map[string]map[string]call{}}
 }
 
 // Know tells the printer the bounds of a loop whose begin it will not see.
@@ -75,6 +77,7 @@ func (p *Printer) Record(r events.Record) string {
 // Event tells one event as a line without a line feed.
 func (p *Printer) Event(e *events.Event) string {
 	p.learn(e)
+	p.remember(e)
 	t, text := p.sentence(e)
 	return p.line(e, t, text)
 }
@@ -139,11 +142,11 @@ func (p *Printer) sentence(e *events.Event) (tone, string) {
 	case "loop":
 		return p.loopWords(e)
 	case "tool":
-		return p.toolWords(e.Data)
+		return p.toolWords(e)
 	case "approval", "question":
-		return p.decisionWords(e.Data)
+		return p.decisionWords(e)
 	case "replay":
-		return p.replayWords(e.Data)
+		return p.replayWords(e)
 	case "policy":
 		return p.policyWords(e.Data)
 	}

@@ -66,7 +66,7 @@ func claimed(d events.RunStarted) string {
 
 func (p *Printer) finished(session string, d events.RunFinished) (tone, string) {
 	text := "run " + Clean(d.Outcome)
-	if d.CompletionReason != "" {
+	if d.CompletionReason != "" && d.CompletionReason != d.Outcome {
 		text += because(Clip(Clean(d.CompletionReason), p.style.Width))
 	}
 	if d.Error != nil {

@@ -8,8 +8,8 @@ import (
 	"culm/events"
 )
 
-func (p *Printer) toolWords(d events.Data) (tone, string) {
-	switch d := d.(type) {
+func (p *Printer) toolWords(e *events.Event) (tone, string) {
+	switch d := e.Data.(type) {
 	case events.ToolAuthorized:
 		return faint, fmt.Sprintf("policy lets %s %s", tool(d.CallRef), p.access(d.Access, d.Verdict))
 	case events.ToolDenied:
@@ -20,17 +20,17 @@ func (p *Printer) toolWords(d events.Data) (tone, string) {
 		t, text := p.outcome(tool(d.CallRef), d.Result)
 		return t, text + suspended(d.Suspends)
 	case events.ToolParked:
-		return waiting, p.parked(d.CallRef, d.Parked) + suspended(d.Suspends)
+		return waiting, p.parked(e.Session, d.CallRef, d.Parked) + suspended(d.Suspends)
 	case events.ToolResolved:
 		return heard, fmt.Sprintf("says how %s ended: %s %s", tool(d.CallRef), succeeded(d.Success), p.quote(d.Content)) + goesOn(d.RunID)
 	}
-	return plain, Clean(d.EventType())
+	return plain, Clean(e.Type)
 }
 
-func (p *Printer) decisionWords(d events.Data) (tone, string) {
-	switch d := d.(type) {
+func (p *Printer) decisionWords(e *events.Event) (tone, string) {
+	switch d := e.Data.(type) {
 	case events.ApprovalDecided:
-		text := p.decision(d)
+		text := p.decision(e.Session, d)
 		if d.Matcher != nil {
 			text += fmt.Sprintf(", and from now on %s %s", p.short(d.Matcher.Kind), p.quote(d.Matcher.Pattern))
 		}
@@ -40,11 +40,11 @@ func (p *Printer) decisionWords(d events.Data) (tone, string) {
 	case events.QuestionExpired:
 		return bad, fmt.Sprintf("nobody decided on %s in time; it did not run, and nobody denied it", tool(d.CallRef)) + goesOn(d.RunID)
 	}
-	return plain, Clean(d.EventType())
+	return plain, Clean(e.Type)
 }
 
-func (p *Printer) replayWords(d events.Data) (tone, string) {
-	switch d := d.(type) {
+func (p *Printer) replayWords(e *events.Event) (tone, string) {
+	switch d := e.Data.(type) {
 	case events.ReplayStarted:
 		return plain, "approved call of " + tool(d.CallRef) + " started"
 	case events.ReplayFinished:
@@ -53,9 +53,9 @@ func (p *Printer) replayWords(d events.Data) (tone, string) {
 	case events.ReplayBlocked:
 		return bad, fmt.Sprintf("approved call of %s may not run any more (%s)", tool(d.CallRef), cmp.Or(blocked[d.Reason], p.short(d.Reason))) + suspended(d.Suspends)
 	case events.ReplayReparked:
-		return waiting, p.parked(d.CallRef, d.Parked) + ", once more" + suspended(d.Suspends)
+		return waiting, p.parked(e.Session, d.CallRef, d.Parked) + ", once more" + suspended(d.Suspends)
 	}
-	return plain, Clean(d.EventType())
+	return plain, Clean(e.Type)
 }
 
 func (p *Printer) policyWords(d events.Data) (tone, string) {
@@ -75,8 +75,6 @@ func (p *Printer) policyWords(d events.Data) (tone, string) {
 	return plain, Clean(d.EventType())
 }
 
-func tool(c events.CallRef) string { return "tool " + Clip(Clean(c.Name), maxName) }
-
 func (p *Printer) outcome(what string, r events.Result) (tone, string) {
 	text := what + " " + succeeded(r.Success)
 	if r.ElapsedMS > 0 {
@@ -94,14 +92,15 @@ func (p *Printer) outcome(what string, r events.Result) (tone, string) {
 	return bad, text
 }
 
-func (p *Printer) parked(c events.CallRef, d events.Parked) string {
+func (p *Printer) parked(session string, c events.CallRef, d events.Parked) string {
+	known := p.calls[session][c.ToolCallID]
 	switch q := d.Request; {
 	case d.Kind == "question":
 		return fmt.Sprintf("%s asks %s", tool(c), p.quote(d.Question.Question))
 	case q != nil && d.Question.Source == "policy": // the question says no more than the request
-		return fmt.Sprintf("%s waits for approval of %s %s", tool(c), p.short(q.PermissionType), p.quote(q.Resource)) + when(q.Risk != "", ", "+p.short(q.Risk)+" risk")
+		return fmt.Sprintf("%s waits for approval of %s %s", tool(c), p.short(q.PermissionType), p.quote(q.Resource)) + when(q.Risk != "", ", "+p.short(q.Risk)+" risk") + known.sum(true)
 	}
-	return fmt.Sprintf("%s waits for approval: %s", tool(c), p.quote(d.Question.Question))
+	return fmt.Sprintf("%s waits for approval: %s", tool(c), p.quote(d.Question.Question)) + when(known.with != "", " with "+known.with) + known.sum(true)
 }
 
 // access says what a call wants and which rule or step of the policy answered.
@@ -125,14 +124,19 @@ var steps = map[string]string{
 // blocked are the reasons of a replay that may not be.
 var blocked = map[string]string{"plan": "plan mode is on now", "authority": "the policy denies it by now", "unavailable": "the tool is not there any more"}
 
-// decision says what a person decided.
-func (p *Printer) decision(d events.ApprovalDecided) string {
+// decision says what a person decided, and about what.
+func (p *Printer) decision(session string, d events.ApprovalDecided) string {
+	about := p.what(session, d.ToolCallID)
+	if about != "" {
+		about = ": " + about
+	}
 	verb, scope, _ := strings.Cut(d.Decision, "_")
 	word, known := scopes[scope]
 	if verbs[verb] == "" || !known {
-		return fmt.Sprintf("decides on %s: %s", tool(d.CallRef), p.short(d.Decision))
+		return fmt.Sprintf("decides %s on %s", p.short(d.Decision), tool(d.CallRef)) + about
 	}
-	return verbs[verb] + " " + tool(d.CallRef) + word
+	again := when(verb == "allow" && p.calls[session][d.ToolCallID].unknown, ", again, its outcome was unknown")
+	return verbs[verb] + " " + tool(d.CallRef) + word + again + about
 }
 
 var (
