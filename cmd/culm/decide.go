@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"culm/aggregate"
 	"culm/aggregate/policy"
 	"culm/events"
+	"culm/internal/show"
 )
 
 // Decisions of approval.decide.
@@ -39,7 +42,7 @@ type approve struct {
 	ForWorkspace bool   `name:"workspace" xor:"scope" help:"Allow it in every session of the workspace from now on."`
 	Everywhere   bool   `name:"global" xor:"scope" help:"Allow it everywhere from now on; asks once more, or takes --confirm-global."`
 	Confirmed    bool   `name:"confirm-global" help:"I mean it: everywhere."`
-	Matcher      string `placeholder:"ID" help:"Which suggested matcher to remember (${default})." default:"exact_resource"`
+	Matcher      string `placeholder:"ID" help:"With --session, --workspace or --global: which suggested matcher to remember (exact_resource)."`
 	Note         string `placeholder:"TEXT" help:"Why; it is stored."`
 	Yes          bool   `short:"y" help:"Do not ask."`
 	Follow       bool   `short:"f" help:"Show what happens until the run ends."`
@@ -64,13 +67,16 @@ func (c *approve) decision() string {
 }
 
 func (c *approve) Run(ctx context.Context, a *app) error {
+	if c.Matcher != "" && c.decision() == allowOnce {
+		return usage(errors.New("--matcher needs --session, --workspace or --global"), nil)
+	}
 	return a.decide(ctx, verdict{aboutCall: c.aboutCall, decision: c.decision(), matcher: c.Matcher, note: c.Note, confirmed: c.Confirmed, yes: c.Yes, follow: c.Follow, flags: c.commandFlags})
 }
 
 type deny struct {
 	aboutCall
 	ForSession bool   `name:"session" help:"Deny what the matcher covers for this session, too."`
-	Matcher    string `placeholder:"ID" help:"Which suggested matcher to remember (${default})." default:"exact_resource"`
+	Matcher    string `placeholder:"ID" help:"With --session: which suggested matcher to remember (exact_resource)."`
 	Note       string `placeholder:"TEXT" help:"Why; it is stored, and the model reads it."`
 	Yes        bool   `short:"y" help:"Do not ask."`
 	Follow     bool   `short:"f" help:"Show what happens until the run ends."`
@@ -81,6 +87,8 @@ func (c *deny) Run(ctx context.Context, a *app) error {
 	decision := denyOnce
 	if c.ForSession {
 		decision = denySession
+	} else if c.Matcher != "" {
+		return usage(errors.New("--matcher needs --session"), nil)
 	}
 	return a.decide(ctx, verdict{aboutCall: c.aboutCall, decision: decision, matcher: c.Matcher, note: c.Note, yes: c.Yes, follow: c.Follow, flags: c.commandFlags})
 }
@@ -89,7 +97,7 @@ func (c *deny) Run(ctx context.Context, a *app) error {
 type verdict struct {
 	aboutCall
 	decision       string
-	matcher        string // for a decision that is remembered
+	matcher        string // for a decision that is remembered; "" is matchExact
 	note           string
 	confirmed, yes bool
 	follow         bool
@@ -134,13 +142,29 @@ func (a *app) decide(ctx context.Context, v verdict) error {
 
 // fits refuses what the item does not allow, before anybody is asked.
 func (v *verdict) fits(it *item) error {
-	if slices.Contains(it.Decisions, v.decision) {
+	if !slices.Contains(it.Decisions, v.decision) {
+		return refused(it.Session, &aggregate.Error{
+			Code: aggregate.CodeDecisionNotAllowed, Message: fmt.Sprintf("this call takes %s", spoken(strings.Join(it.Decisions, ", "))),
+		})
+	}
+	if !policy.Remembered(v.decision) {
 		return nil
 	}
+	v.matcher = cmp.Or(v.matcher, matchExact)
+	if it.Request == nil || v.remembers(it) != nil {
+		return nil
+	}
+	var offered []string
+	for _, m := range it.Request.SuggestedMatchers {
+		offered = append(offered, m.ID)
+	}
 	return refused(it.Session, &aggregate.Error{
-		Code: aggregate.CodeDecisionNotAllowed, Message: fmt.Sprintf("this call takes %s", spoken(strings.Join(it.Decisions, ", "))),
+		Code: aggregate.CodeUnknownMatcher, Message: fmt.Sprintf("this call offers %s to remember, not %s", cmp.Or(oneOf(offered), "nothing"), show.Clip(show.Clean(v.matcher), 80)),
 	})
 }
+
+// matchExact is the matcher that is remembered where none is named.
+const matchExact = policy.ExactResource
 
 // body is the command: it names the request that was read.
 func (v *verdict) body(it *item, revision uint64) data {

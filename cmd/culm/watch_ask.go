@@ -192,7 +192,7 @@ func (q *asker) act(ctx context.Context, it *item, word string) error {
 	}
 	for _, k := range keys {
 		if strings.EqualFold(word, k.key) && slices.Contains(it.Decisions, k.decision) {
-			v := verdict{decision: k.decision, matcher: "exact_resource"}
+			v := verdict{decision: k.decision, matcher: matchExact}
 			r, err := a.do(ctx, q.b, it.Session, "approval.decide", v.body(it, 0), commandFlags{})
 			if err != nil {
 				return a.tooLate(ctx, q.b, it, err)
