@@ -92,8 +92,20 @@ func (s *State) activate(message bool) (d Decision, r *Rejection, blocked bool) 
 
 func (s *State) recoveryRefused() *Rejection {
 	l := s.Loop
-	return reject(CodeRecoveryUnsupported, "the loop's last admitted work has no known end (%d of %d iterations completed); loop.continue or loop.abandon opens the way",
-		l.IterationsCompleted, l.MaxIterations).with("generation", l.Generation)
+	return reject(CodeRecoveryUnsupported, "%s (%d of %d iterations completed); loop.continue or loop.abandon opens the way",
+		l.blockedWhy(), l.IterationsCompleted, l.MaxIterations).with("generation", l.Generation)
+}
+
+// blockedWhy tells a person why the loop blocks. A live one blocks because its
+// owner is gone, also before it is marked.
+func (l *Loop) blockedWhy() string {
+	switch {
+	case l.Status.Live() || l.Reason == reasonOwnerLost:
+		return "the loop's run was interrupted, and its last admitted work has no known end"
+	case l.Reason == reasonParked:
+		return "the loop ended when a call had to wait for a person (on_park end)"
+	}
+	return "the loop's run ended for a reason that does not say how its work ended"
 }
 
 // loopRequest is the loop that a request asks for, its cap made effective, or

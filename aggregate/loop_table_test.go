@@ -339,3 +339,33 @@ func TestEffectiveMode(t *testing.T) {
 		}
 	}
 }
+
+// A refusal says why the loop blocks, and nothing that did not happen: only an
+// interrupted run leaves work without a known end.
+func TestRecoveryRefused_SaysWhatHappened(t *testing.T) {
+	t.Parallel()
+	const interrupted, parked, other = "was interrupted", "had to wait for a person", "does not say how"
+	for _, c := range []struct {
+		status events.LoopStatus
+		reason string
+		want   string
+	}{
+		{events.StatusRunning, "", interrupted},
+		{events.StatusFinalizing, "", interrupted},
+		{events.StatusRecoveryUnsupported, reasonOwnerLost, interrupted},
+		{events.StatusRecoveryUnsupported, reasonParked, parked},
+		{events.StatusRecoveryUnsupported, reasonUnknownOutcome, other},
+	} {
+		l := aLoop(c.status, 1, 1, 1)
+		l.Reason = c.reason
+		r := (&State{Loop: &l}).recoveryRefused()
+		for _, said := range []string{interrupted, parked, other} {
+			if strings.Contains(r.Message, said) != (said == c.want) {
+				t.Errorf("%s %q: %s", c.status, c.reason, r.Message)
+			}
+		}
+		if r.Code != CodeRecoveryUnsupported || r.Details["generation"] != testGeneration || !strings.Contains(r.Message, "(1 of 3 iterations completed)") {
+			t.Errorf("%s %q: %+v", c.status, c.reason, r)
+		}
+	}
+}
