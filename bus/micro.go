@@ -8,8 +8,11 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// semantic matches the versions that micro takes.
-var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
+// semantic matches the versions that micro takes; it refuses a service of any
+// other. The pattern is that of semver.org.
+var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
+	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
 
 // microConfig is what the micro services of this package have in common.
 func microConfig(name, description string, subjects Subjects, build string, log *slog.Logger) micro.Config {

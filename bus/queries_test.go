@@ -63,7 +63,7 @@ func TestQueries_Answers(t *testing.T) {
 		}
 	}
 	m, err := nc.Request("$SRV.INFO.culm-projector", nil, 10*time.Second)
-	if err != nil || !strings.Contains(string(m.Data), `"queries":"echo.get huge.get"`) || !strings.Contains(string(m.Data), `"version":"0.0.0"`) {
+	if err != nil || !strings.Contains(string(m.Data), `"queries":"echo.get huge.get"`) || !strings.Contains(string(m.Data), `"version":"1.2.3-4-gabc+dirty"`) {
 		t.Errorf("%s, %v", m.Data, err)
 	}
 	if err := s.Stop(t.Context()); err != nil {
