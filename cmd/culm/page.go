@@ -26,8 +26,8 @@ func (page) Help() string {
 	return `Prints where to open the page, with the token that lets you decide there: whoever has this address can act in your name. It is read from the engine's data folder, so this works where the engine runs, as the user it runs as. An engine with --http-tokens keeps no token; then yours goes behind #token= in the address.`
 }
 
-// Run looks whether the page is there before it says so. The token goes to
-// standard output and nowhere else.
+// Run looks whether the page is there, and takes the token, before it says so.
+// The token goes to standard output and to that page, and nowhere else.
 func (c *page) Run(ctx context.Context, a *app) error {
 	address, err := net.ResolveTCPAddr("tcp", c.HTTP)
 	if err != nil || address.Port == 0 {
@@ -41,6 +41,11 @@ func (c *page) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if token != "" {
+		if err := c.tokenFits(ctx, a, bare, token, file); err != nil {
+			return err
+		}
+	}
 	if a.JSON {
 		return a.printJSON(some(data{"url": web.PageURL(address, token)}))
 	}
@@ -53,13 +58,7 @@ func (c *page) Run(ctx context.Context, a *app) error {
 
 // pageThere asks for the page, without any token.
 func (a *app) pageThere(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
-	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return fmt.Errorf("page at %s: %w", url, err)
-	}
-	r, err := http.DefaultClient.Do(q)
+	r, err := a.get(ctx, url, "")
 	if err != nil {
 		return fmt.Errorf("no page answers at %s: is an engine running, with another --http or with --http off?", url)
 	}
@@ -68,6 +67,37 @@ func (a *app) pageThere(ctx context.Context, url string) error {
 		return fmt.Errorf("what answers at %s has no page (%s); an engine with --no-projector has none", url, show.Clean(r.Status))
 	}
 	return nil
+}
+
+// tokenFits asks the page something harmless with the token: two engines of one
+// machine have two, and a wrong one would decide nothing.
+func (c *page) tokenFits(ctx context.Context, a *app, bare, token, file string) error {
+	r, err := a.get(ctx, bare+"api/v1/status", token)
+	if err != nil {
+		return fmt.Errorf("page at %s: %w", bare, err)
+	}
+	defer r.Body.Close()
+	switch r.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("the token in %s is not that of the page at %s: --data names the data folder of its engine, --http the address of the engine of this folder", show.Clean(file), bare)
+	}
+	return fmt.Errorf("the page at %s does not say whether it takes the token in %s (%s)", bare, show.Clean(file), show.Clean(r.Status))
+}
+
+// get asks within the timeout, with a token unless it is "", which follows no
+// answer to another place.
+func (a *app) get(ctx context.Context, url, token string) (*http.Response, error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := http.Client{Timeout: a.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return client.Do(q)
 }
 
 // token reads the token that the engine keeps, "" if it keeps none there.

@@ -11,13 +11,25 @@ import (
 
 func TestPageTellsTheAddressAndShowsTheTokenToNobody(t *testing.T) {
 	const token = "a-token-of-more-than-24-characters"
-	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" || strings.Contains(r.URL.String(), token) {
-			t.Errorf("the token is sent: %s %v", r.URL, r.Header)
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	}))
-	defer page.Close()
+	answers := func(takes string) *httptest.Server { // as a page with this token
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			given := r.Header.Get("Authorization")
+			if strings.Contains(r.URL.String(), token) || given != "" && r.URL.Path != "/api/v1/status" {
+				t.Errorf("the token is sent: %s %v", r.URL, r.Header)
+			}
+			switch {
+			case r.URL.Path == "/":
+				w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			case takes == "":
+				http.Redirect(w, r, "/", http.StatusFound)
+			case given != "Bearer "+takes:
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+		}))
+		t.Cleanup(s.Close)
+		return s
+	}
+	page, another, moved := answers(token), answers("the-token-of-another-engine"), answers("")
 	health := httptest.NewServer(http.NotFoundHandler())
 	defer health.Close()
 	gone := httptest.NewServer(http.NotFoundHandler())
@@ -36,6 +48,8 @@ func TestPageTellsTheAddressAndShowsTheTokenToNobody(t *testing.T) {
 		"a page":         {[]string{"--http", at(page), "--data", data}, exitOK, page.URL + "/#token=" + token + "\n", ""},
 		"of a projector": {[]string{"--http", at(page), "--file", file}, exitOK, page.URL + "/#token=" + token + "\n", ""},
 		"JSON":           {[]string{"--http", at(page), "--data", data, "--json"}, exitOK, `{"url":"` + page.URL + "/#token=" + token + "\"}\n", ""},
+		"another's":      {[]string{"--http", at(another), "--data", data}, exitFailed, "", "the token in " + file + " is not that of the page at " + another.URL + "/: --data names the data folder of its engine, --http "},
+		"moved":          {[]string{"--http", at(moved), "--data", data}, exitFailed, "", "does not say whether it takes the token"},
 		"no token":       {[]string{"--http", at(page), "--data", t.TempDir()}, exitOK, page.URL + "/\n", "shows all and decides nothing"},
 		"no such file":   {[]string{"--http", at(page), "--file", "/does/not/exist"}, exitFailed, "", "/does/not/exist"},
 		"without views":  {[]string{"--http", at(health), "--data", data}, exitFailed, "", "has no page (404 Not Found)"},
