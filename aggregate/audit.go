@@ -11,7 +11,7 @@ import (
 // Kinds of audit findings.
 const (
 	FindingChanged      = "changed"       // a payload is not the one its successor was chained to
-	FindingMissing      = "missing"       // a sequence was passed over
+	FindingMissing      = "missing"       // a sequence was passed over, or lost at the end
 	FindingDoubled      = "doubled"       // an event stands there twice
 	FindingOutOfOrder   = "out_of_order"  // events changed places
 	FindingForeign      = "foreign"       // an event of another session or lifetime
@@ -57,6 +57,10 @@ func (r *AuditReport) OK() bool { return len(r.Findings) == 0 }
 func Audit(records iter.Seq2[events.Record, error], opts AuditOptions) (AuditReport, error) {
 	a := &auditor{opts: opts, state: &State{Head: events.Head{Session: opts.Session}}, report: AuditReport{Session: opts.Session, Findings: []Finding{}}}
 	for r, err := range records {
+		if lost, ok := errors.AsType[*events.LostError](err); ok {
+			a.lost = lost
+			break
+		}
 		if err != nil {
 			return a.report, err
 		}
@@ -77,6 +81,7 @@ type auditor struct {
 	shift  uint64
 	ahead  *link   // an event that stood too early
 	before *passed // what was passed over last
+	lost   *events.LostError
 }
 
 func (a *auditor) find(seq uint64, kind string, err error) {
@@ -134,6 +139,9 @@ func (a *auditor) end() {
 	if held := a.ahead; held != nil { // the last event, and those before it are gone
 		a.find(a.state.Head.Seq+1, FindingMissing, fmt.Errorf("event %d follows %d", held.e.Seq, a.state.Head.Seq))
 		a.advance(*held)
+	}
+	if a.lost != nil {
+		a.find(a.lost.First, FindingMissing, a.lost)
 	}
 	if last := a.state.Head.Seq; a.opts.Head.Seq > last {
 		a.find(last+1, FindingCutOff, fmt.Errorf("the log ends at %d; it once reached %d", last, a.opts.Head.Seq))

@@ -47,7 +47,16 @@ func malformed(r events.Record, err error) error {
 	return fmt.Errorf("fold %s@%d: %w: %w", r.Session, r.Seq, ErrMalformedState, err)
 }
 
-// Fold folds a whole log, or its beginning. A read error is returned as it is.
+// lostEnd makes ErrMalformedState, too, of a log whose end is lost.
+func lostEnd(err error) error {
+	if lost, ok := errors.AsType[*events.LostError](err); ok {
+		return fmt.Errorf("fold %s@%d: %w: %w", lost.Session, lost.First, ErrMalformedState, err)
+	}
+	return err
+}
+
+// Fold folds a whole log, or its beginning. A read error is returned as it is,
+// except that a log that has lost its end is ErrMalformedState.
 func Fold(records iter.Seq2[events.Record, error]) (*State, error) {
 	s := &State{}
 	return s, s.FoldOn(records)
@@ -57,7 +66,7 @@ func Fold(records iter.Seq2[events.Record, error]) (*State, error) {
 func (s *State) FoldOn(records iter.Seq2[events.Record, error]) error {
 	for r, err := range records {
 		if err != nil {
-			return err
+			return lostEnd(err)
 		}
 		if err := s.Apply(r); err != nil {
 			return err

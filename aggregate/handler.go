@@ -206,6 +206,7 @@ func (h *Handler) refusal(r Request, seq uint64, reject *Rejection) Reply {
 // asRejection spells an error of the log as a refusal.
 func asRejection(err error) *Rejection {
 	var r *Rejection
+	err = lostEnd(err)
 	switch {
 	case errors.As(err, &r):
 		return r

@@ -113,18 +113,26 @@ func (h *Handler) readPolicy() {
 
 // gainedPolicy folds on what the settings session has gained.
 func (h *Handler) gainedPolicy(ctx context.Context, folded policy.Policy, head events.Head) (policy.Policy, events.Head, error) {
-	last, err := h.last(ctx, SettingsSession, head.Seq)
-	switch {
-	case errors.Is(err, events.ErrNotFound):
-		return folded, head, nil
-	case err != nil:
-		return folded, head, err
-	case last < head.Seq:
-		return folded, head, fmt.Errorf("%s: %w", SettingsSession, errLogShrank)
-	case last == head.Seq:
-		return folded, head, nil
+	last := uint64(0) // all, the first time: that finds a lost end
+	if head.Seq > 0 {
+		var err error
+		last, err = h.last(ctx, SettingsSession, head.Seq)
+		switch {
+		case errors.Is(err, events.ErrNotFound):
+			return folded, head, nil
+		case err != nil:
+			return folded, head, err
+		case last < head.Seq:
+			return folded, head, fmt.Errorf("%s: %w", SettingsSession, errLogShrank)
+		case last == head.Seq:
+			return folded, head, nil
+		}
 	}
+	begun, start := folded, head
 	for r, err := range h.opts.Log.Read(ctx, SettingsSession, head.Seq, last) {
+		if errors.Is(err, events.ErrNotFound) {
+			return begun, start, nil
+		}
 		if err != nil {
 			return folded, head, err
 		}

@@ -115,6 +115,9 @@ func (h *Handler) readLog(ctx context.Context, session string, q ReadQuery) Read
 	if q.Events != nil {
 		return h.readEvents(ctx, session, *q.Events, through)
 	}
+	if q.AtSequence == nil {
+		through = 0 // all: that finds a lost end
+	}
 	s, transcript := &State{}, &Transcript{}
 	for r, err := range h.opts.Log.Read(ctx, session, 0, through) {
 		if err == nil {

@@ -145,7 +145,7 @@ func transient(err error) bool {
 	}
 	_, wrong := errors.AsType[*events.WrongSequenceError](err)
 	_, syntax := errors.AsType[*json.SyntaxError](err)
-	return !wrong && !syntax
+	return !wrong && !syntax && !isLost(err)
 }
 
 // storedMsg is a message of a stream as its leader returns it.
@@ -178,6 +178,7 @@ type streamState struct {
 	Messages uint64 `json:"messages"`
 	FirstSeq uint64 `json:"first_seq"`
 	LastSeq  uint64 `json:"last_seq"`
+	Deleted  uint64 `json:"num_deleted"`
 }
 
 // streamConfig is the part of a stream's configuration that is looked at.

@@ -59,6 +59,9 @@ type JetStreamLog struct {
 	api  jsAPI
 	js   jetstream.JetStream
 	nc   *nats.Conn
+	// abandoned is abandonedAfter, less in tests.
+	abandoned time.Duration
+	claims    claims // of others
 	// step, in tests, is called between the steps of a deletion; an error
 	// stands for a crash.
 	step func(name string) error
@@ -87,7 +90,7 @@ func NewJetStreamLog(ctx context.Context, nc *nats.Conn, opts LogOptions) (*JetS
 		return nil, fmt.Errorf("jetstream log: %w", err)
 	}
 	l := &JetStreamLog{
-		opts: opts, js: js, nc: nc,
+		opts: opts, js: js, nc: nc, abandoned: abandonedAfter,
 		api: jsAPI{req: nc, wait: opts.AckWait, retry: opts.RetryFor, health: opts.Health},
 	}
 	if opts.ReadOnly {
@@ -250,7 +253,7 @@ func (l *JetStreamLog) compare(ctx context.Context, a *attempt) error {
 }
 
 // explain tells apart why a conflict was reported although nothing stands at
-// expected+1: the log ends elsewhere, or (replicated) an append that may be
+// expected+1: the log ends elsewhere, its end is lost, or (replicated) an append that may be
 // this one is still on its way, which only trying again can decide.
 func (l *JetStreamLog) explain(ctx context.Context, a *attempt) error {
 	info, err := l.api.streamInfo(ctx, a.stream)
@@ -265,6 +268,13 @@ func (l *JetStreamLog) explain(ctx context.Context, a *attempt) error {
 		// It may have been stored since it was looked for.
 		if err := l.compare(ctx, a); !errors.Is(err, errAbsent) {
 			return err
+		}
+		last, lost, err := l.ends(ctx, a.session)
+		switch {
+		case err != nil && errCode(err) != codeNoMessage:
+			return err
+		case lost != nil && last <= a.expected:
+			return lost
 		}
 	}
 	return &events.WrongSequenceError{Session: a.session, Expected: a.expected}

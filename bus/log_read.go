@@ -67,12 +67,17 @@ func (l *JetStreamLog) last(ctx context.Context, session string) (uint64, error)
 // whatever else was not answered into ErrUnavailable.
 func sessionError(err error) error {
 	switch {
-	case err == nil, errors.Is(err, events.ErrNotFound), errors.Is(err, events.ErrUnavailable):
+	case err == nil, isLost(err), errors.Is(err, events.ErrNotFound), errors.Is(err, events.ErrUnavailable):
 		return err
 	case errCode(err) == codeStreamNotFound, errCode(err) == codeNoMessage, errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("%w: %w", events.ErrNotFound, err)
 	}
 	return fmt.Errorf("%w: %w", events.ErrUnavailable, err)
+}
+
+func isLost(err error) bool {
+	_, lost := errors.AsType[*events.LostError](err)
+	return lost
 }
 
 // Read implements events.Log. A session that does not exist yields
@@ -89,6 +94,9 @@ func (l *JetStreamLog) Read(ctx context.Context, session string, after, through 
 func (l *JetStreamLog) read(ctx context.Context, session string, after, through uint64, yield func(events.Record, error) bool) error {
 	if !ValidToken(session) {
 		return events.ErrNotFound
+	}
+	if after == 0 && through == 0 {
+		return l.readAll(ctx, session, yield)
 	}
 	end := through
 	if through == 0 || through > after && through-after > fewEvents {
@@ -118,6 +126,55 @@ func (l *JetStreamLog) read(ctx context.Context, session string, after, through 
 		}
 	}
 	return nil
+}
+
+// readAll reads the log from its first event, and ends with *LostError where
+// there should be more.
+func (l *JetStreamLog) readAll(ctx context.Context, session string, yield func(events.Record, error) bool) error {
+	last, lost, err := l.ends(ctx, session)
+	if err != nil {
+		return err
+	}
+	enough := false
+	if last > 0 {
+		err = l.read(ctx, session, 0, last, func(r events.Record, err error) bool {
+			enough = !yield(r, err)
+			return !enough
+		})
+	}
+	if err != nil || enough || lost == nil {
+		return err
+	}
+	return lost
+}
+
+// ends is the sequence of the last event (0: none is left), and what the stream
+// has counted above it, which a damaged file leaves. Looked at in this order the
+// log cannot end before the stream's count, unless the leader changed in
+// between: so the first finding is not believed.
+func (l *JetStreamLog) ends(ctx context.Context, session string) (last uint64, lost *events.LostError, err error) {
+	for range 2 {
+		info, err := l.api.streamInfo(ctx, streamPrefix+session)
+		if err != nil {
+			return 0, nil, err
+		}
+		last, err = l.last(ctx, session)
+		if errCode(err) == codeNoMessage {
+			config, configErr := info.config()
+			last = max(config.FirstSeq, 1) - 1
+			if configErr != nil || info.State.LastSeq <= last {
+				return 0, nil, err // it is empty
+			}
+			lost = &events.LostError{Session: session, First: last + 1, Last: info.State.LastSeq}
+			last = 0
+			continue
+		}
+		if err != nil || info.State.LastSeq <= last {
+			return last, nil, err
+		}
+		lost = &events.LostError{Session: session, First: last + 1, Last: info.State.LastSeq}
+	}
+	return last, lost, nil
 }
 
 // next reads the first event at or above seq.
@@ -166,8 +223,12 @@ func (l *JetStreamLog) stream(ctx context.Context, session string, after, end ui
 			return err
 		}
 		seq := meta.Sequence.Stream
-		if seq > end || !yield(l.record(session, seq, msg.Subject(), msg.Data()), nil) || seq == end || meta.NumPending == 0 {
+		switch {
+		case seq > end || !yield(l.record(session, seq, msg.Subject(), msg.Data()), nil) || seq == end:
 			return nil
+		case meta.NumPending == 0:
+			// The consumer is at a replica that is behind; the leader knows more.
+			return l.read(ctx, session, seq, end, yield)
 		}
 	}
 }
@@ -193,7 +254,7 @@ func (l *JetStreamLog) Sessions(ctx context.Context) ([]events.Info, error) {
 		case s.Config.Sealed:
 			sealed = append(sealed, s)
 		case s.State.Messages > 0:
-			infos = append(infos, events.Info{Session: session, FirstSeq: s.State.FirstSeq, LastSeq: s.State.LastSeq})
+			infos = append(infos, events.Info{Session: session, FirstSeq: s.State.FirstSeq, LastSeq: s.State.LastSeq, Lost: s.State.Deleted})
 		}
 	})
 	if err != nil {
@@ -204,7 +265,7 @@ func (l *JetStreamLog) Sessions(ctx context.Context) ([]events.Info, error) {
 			continue
 		}
 		session := strings.TrimPrefix(s.Config.Name, streamPrefix)
-		if err := l.remove(ctx, session, s.Created); err != nil && errCode(err) != codeStreamNotFound {
+		if err := l.complete(ctx, session, s.Created); err != nil {
 			l.opts.Logger.Warn("deletion not completed", "session", session, "err", err)
 		}
 	}

@@ -30,6 +30,17 @@ func (e *WrongSequenceError) Error() string {
 	return fmt.Sprintf("append %s@%d: wrong expected sequence", e.Session, e.Expected)
 }
 
+// LostError: the store knows of events at the end of a session's log that it
+// cannot give any more. Nothing can be appended after them.
+type LostError struct {
+	Session     string
+	First, Last uint64 // sequences that are gone
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the store of %s has lost events %d to %d, the end of the log: put its stream back from a copy", e.Session, e.First, e.Last)
+}
+
 // Record is one stored event as it lies in the log.
 type Record struct {
 	Session string
@@ -42,6 +53,7 @@ type Record struct {
 type Info struct {
 	Session           string
 	FirstSeq, LastSeq uint64
+	Lost              uint64 // events between the two that the store cannot give any more
 }
 
 // Log is an append-only log for each session. All methods are safe for
@@ -56,14 +68,17 @@ type Log interface {
 	// the store has acknowledged it. A lost acknowledgement is resolved by
 	// reading back, so it returns nil exactly if the payload is stored at
 	// expected+1. It returns *WrongSequenceError if something else is there or
-	// the log is shorter, ErrNotFound if there is no such log, ErrTooLarge, or
-	// ErrUnavailable if the outcome could not be learned before ctx ended.
+	// the log is shorter, ErrNotFound if there is no such log, ErrTooLarge,
+	// *LostError, or ErrUnavailable if the outcome could not be learned before
+	// ctx ended.
 	Append(ctx context.Context, session string, expected uint64, eventType string, payload []byte) error
 	// Last is the sequence of the session's last event, read from the leader:
 	// no later event existed when the call began. ErrNotFound if there is none.
 	Last(ctx context.Context, session string) (uint64, error)
 	// Read yields the events with sequence > after and <= through (0: all that
-	// were there when the call began), in order. The error, if any, comes last.
+	// were there when the call began), in order. The error, if any, comes last;
+	// reading all from the beginning (0, 0) ends with *LostError where the store
+	// has lost the end.
 	Read(ctx context.Context, session string, after, through uint64) iter.Seq2[Record, error]
 	// Sessions lists all sessions that hold an event, sorted by name.
 	Sessions(ctx context.Context) ([]Info, error)

@@ -10,11 +10,13 @@ import (
 	"culm/projection"
 )
 
-// shorter is a session whose log ends before an event that the views have seen.
+// shorter is a session whose log ends before an event that the views have seen,
+// or that has lost events by the store's own count.
 type shorter struct {
 	session string
 	seen    events.Head
 	last    uint64 // of the log; 0: there is no log
+	lost    uint64 // events that the store cannot give any more
 }
 
 // shorterLogs compares what the views have seen with what the log lists. The log
@@ -26,8 +28,8 @@ func shorterLogs(seen map[string]events.Head, infos []events.Info, buried func(s
 	listed := map[string]bool{}
 	for _, info := range infos {
 		listed[info.Session] = true
-		if h := seen[info.Session]; info.FirstSeq <= h.Seq && info.LastSeq < h.Seq {
-			out = append(out, shorter{info.Session, h, info.LastSeq})
+		if h := seen[info.Session]; info.Lost > 0 || info.FirstSeq <= h.Seq && info.LastSeq < h.Seq {
+			out = append(out, shorter{info.Session, h, info.LastSeq, info.Lost})
 		}
 	}
 	for session, h := range seen {
@@ -39,7 +41,7 @@ func shorterLogs(seen map[string]events.Head, infos []events.Info, buried func(s
 			return nil, err
 		}
 		if last < h.Seq {
-			out = append(out, shorter{session, h, 0})
+			out = append(out, shorter{session, h, 0, 0})
 		}
 	}
 	slices.SortFunc(out, func(a, b shorter) int { return strings.Compare(a.session, b.session) })
@@ -66,6 +68,11 @@ func (e *engine) tellShorter(ctx context.Context) {
 			e.log.Error("and more", "sessions", len(found)-maxTold)
 			return
 		}
+		if s.lost > 0 {
+			e.log.Error("the store has lost events of a session, which is refused as malformed_state: its stream was damaged; culm audit says which, and a copy of the stream brings them back",
+				"session", s.session, "ends", s.last, "lost", s.lost)
+			continue
+		}
 		e.log.Error("the log of a session is shorter than its views have seen: its stream was damaged, lost or restored, or, with --sync group, a power cut took events that nobody was answered; culm audit --head tells",
 			"session", s.session, "ends", s.last, "seen", s.seen.Seq, "head", s.seen.Hash)
 	}
@@ -73,7 +80,7 @@ func (e *engine) tellShorter(ctx context.Context) {
 
 func (e *engine) findShorter(ctx context.Context) ([]shorter, error) {
 	seen, err := projection.Heads(ctx, filepath.Join(e.cfg.Data, viewsFile))
-	if err != nil || len(seen) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	infos, err := e.sessions.Sessions(ctx)

@@ -200,11 +200,7 @@ func (s *Server) audit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
-	last, err := s.opts.Log.Last(r.Context(), session)
-	if err != nil {
-		return err
-	}
-	report, err := aggregate.Audit(s.opts.Log.Read(r.Context(), session, 0, last), aggregate.AuditOptions{Session: session})
+	report, err := aggregate.Audit(s.opts.Log.Read(r.Context(), session, 0, 0), aggregate.AuditOptions{Session: session})
 	if err != nil {
 		return err
 	}

@@ -63,12 +63,19 @@ func asFault(err error) *fault {
 	switch {
 	case errors.As(err, &f):
 		return f
+	case isLost(err):
+		return refuse(aggregate.CodeMalformedState, "%v; culm audit says more", err)
 	case errors.Is(err, events.ErrNotFound):
 		return refuse(aggregate.CodeSessionNotFound, "there is no such session")
 	case errors.Is(err, events.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return refuse(aggregate.CodeUnavailable, "%v", err)
 	}
 	return refuse(codeInternal, "%v", err)
+}
+
+func isLost(err error) bool {
+	_, lost := errors.AsType[*events.LostError](err)
+	return lost
 }
 
 // writeFault answers with the shape that replies over NATS have.
