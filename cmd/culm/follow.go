@@ -67,7 +67,7 @@ func (w *runEnd) sees(e *events.Event) bool {
 	case events.RunRefused:
 		w.end(d.RunID, fmt.Errorf("the run was refused, %s: %s", show.Clean(d.Code), show.Clean(d.Message)))
 	case events.RunInterrupted:
-		w.end(d.RunID, errors.New("the run was interrupted: its runner was lost"))
+		w.end(d.RunID, errors.New("the run was interrupted: nothing was heard of its runner"))
 	case events.LoopStopRequested:
 		if d.RunID != "" {
 			w.end(d.RunID, errors.New("stopped before the loop began"))

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"culm/aggregate"
+	"culm/internal/show"
 )
 
 type send struct {
@@ -148,7 +149,10 @@ func (a *app) requestOn(ctx context.Context, b backend, q request) error {
 	if o.Outcome == "already_running" && q.prompted {
 		return fmt.Errorf("a run is under way, so the prompt was not stored; wait for it or cancel it (culm cancel %s)", q.session)
 	}
-	if !q.follow || o.Outcome == "nothing_pending" {
+	if o.Outcome == "nothing_pending" {
+		return a.tell(r, "%s", a.nothingPending(ctx, b, q.session))
+	}
+	if !q.follow {
 		return a.tellOutcome(r, q.session, o)
 	}
 	from := r.Sequence
@@ -168,12 +172,24 @@ func outcomeOf(r aggregate.Reply) (o outcome, err error) {
 	return o, nil
 }
 
+// nothingPending says why there is nothing to go on with: calls that wait for a
+// person are for the person.
+func (a *app) nothingPending(ctx context.Context, b backend, session string) string {
+	if v, err := a.viewed(ctx, b, session); err == nil && len(v.Pending) > 0 {
+		return fmt.Sprintf("nothing goes on until you decide: %s for a person; culm pending %s", waitingCalls(len(v.Pending)), session)
+	}
+	return fmt.Sprintf("nothing is pending; culm run %s \"…\" gives it something to do", session)
+}
+
+// waitingCalls is "1 call waits" or "2 calls wait".
+func waitingCalls(n int) string {
+	return show.Count(n, "call") + when(n == 1, " waits") + when(n != 1, " wait")
+}
+
 func (a *app) tellOutcome(r aggregate.Reply, session string, o outcome) error {
 	switch o.Outcome {
 	case "already_running":
 		return a.tell(r, "a run is under way already; culm watch %s shows it", session)
-	case "nothing_pending":
-		return a.tell(r, "nothing is pending; culm run %s \"…\" gives it something to do", session)
 	default:
 		return a.tell(r, "run requested; culm watch %s shows it, culm cancel %s ends it", session, session)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"culm/aggregate"
+	"culm/events"
 	"culm/internal/show"
 )
 
@@ -30,7 +31,7 @@ func (c *state) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		if err := c.print(a, r, page > 0); err != nil {
+		if err := c.print(ctx, a, b, r, page > 0); err != nil {
 			return err
 		}
 		if len(r.Next) == 0 || !c.Transcript {
@@ -45,7 +46,7 @@ func (c *state) Run(ctx context.Context, a *app) error {
 }
 
 // print shows one page; pages after the first hold only more of the transcript.
-func (c *state) print(a *app, r aggregate.ReadReply, more bool) error {
+func (c *state) print(ctx context.Context, a *app, b backend, r aggregate.ReadReply, more bool) error {
 	if a.JSON {
 		return a.printJSON(r)
 	}
@@ -55,6 +56,9 @@ func (c *state) print(a *app, r aggregate.ReadReply, more bool) error {
 	}
 	text := v.transcript()
 	if !more {
+		if v.Run == nil && !v.Session.Closed {
+			v.interrupted = a.endedInterrupted(ctx, b, r.Session, r.Sequence)
+		}
 		text = v.summary(a) + text
 	}
 	_, err = fmt.Fprint(a.out, text)
@@ -105,7 +109,10 @@ func when(yes bool, text string) string {
 
 func (v *view) runText() string {
 	r := v.Run
-	if r == nil {
+	switch {
+	case r == nil && v.interrupted:
+		return "none; last run interrupted (lease expired: nothing was heard of its runner)" + v.afterInterruption()
+	case r == nil:
 		return "none"
 	}
 	text := map[string]string{"requested": "requested, no runner yet", "live": "under way", "suspended": "waits for a person"}[r.Status]
@@ -119,6 +126,39 @@ func (v *view) runText() string {
 		text += fmt.Sprintf(", round %d", *r.Round+1)
 	}
 	return text + when(r.CancelRequested, ", cancel requested") + " (" + show.Clean(r.RunID) + ")"
+}
+
+// afterInterruption is what goes on after an interrupted run; where a loop
+// blocks, that is told with the loop.
+func (v *view) afterInterruption() string {
+	switch {
+	case v.loopBlocks():
+		return ""
+	case len(v.Pending) > 0:
+		return fmt.Sprintf("; culm pending %s tells what waits for you", v.reply.Session)
+	}
+	return fmt.Sprintf("; culm resume %s goes on", v.reply.Session)
+}
+
+// lookedBack is how many of the last events are looked at for the end of the
+// last run.
+const lookedBack = 200
+
+// endedInterrupted says that the last run before the sequence is known to have
+// ended with its lease. Without an answer nothing is said.
+func (a *app) endedInterrupted(ctx context.Context, b backend, session string, through uint64) (interrupted bool) {
+	for r, err := range a.history(ctx, b, session, through-min(through, lookedBack), through) {
+		if err != nil {
+			return false
+		}
+		switch r.Type {
+		case events.RunInterrupted{}.EventType():
+			interrupted = true
+		case events.RunRequested{}.EventType(), events.RunStarted{}.EventType(), events.RunFinished{}.EventType(), events.RunRefused{}.EventType():
+			interrupted = false
+		}
+	}
+	return interrupted
 }
 
 // loopLines tell how far the loop is.

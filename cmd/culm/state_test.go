@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"culm/aggregate"
+	"culm/events"
 )
 
 const sampleState = `{
@@ -79,5 +82,46 @@ func TestLoopStatus(t *testing.T) {
 	}
 	if r := culm(t, &fake{state: `{}`}, "loop", "status", "demo", "--json"); r.out != "null\n" {
 		t.Errorf("without a loop the JSON is %q", r.out)
+	}
+}
+
+// After an interrupted run it is said what goes on; where something waits, or a
+// loop blocks, that comes first.
+func TestStateAfterAnInterruptedRun(t *testing.T) {
+	interrupted := story(t, "demo", events.SessionCreated{Kind: "root"}, events.RunRequested{RunID: "r1", Cause: "user"}, events.RunStarted{RunID: "r1"},
+		events.RunInterrupted{RunID: "r1", Code: "lease_expired"}, events.NoteAppended{Kind: "x", Data: []byte(`{}`)})
+	finished := append(interrupted[:len(interrupted):len(interrupted)], story(t, "demo", events.SessionCreated{Kind: "root"}, events.NoteAppended{Kind: "x", Data: []byte(`{}`)}, events.NoteAppended{Kind: "x", Data: []byte(`{}`)},
+		events.NoteAppended{Kind: "x", Data: []byte(`{}`)}, events.NoteAppended{Kind: "x", Data: []byte(`{}`)}, events.RunFinished{RunID: "r2", Outcome: "completed"})[5])
+	const line = "run        none; last run interrupted (lease expired: nothing was heard of its runner)"
+	for name, c := range map[string]struct {
+		state  string
+		stored []events.Record
+		want   string
+	}{
+		"interrupted":     {`{"run":null}`, interrupted, line + "; culm resume demo goes on\n"},
+		"something waits": {`{"run":null,"pending":[{"tool_call_id":"u","kind":"unknown","name":"Bash"}]}`, interrupted, line + "; culm pending demo tells what waits for you\n"},
+		"a loop's":        {`{"run":null,"loop":{"status":"running","owner_execution_id":"r1"}}`, interrupted, line + "\nloop       blocked: "},
+		"another since":   {`{"run":null}`, finished, "run        none\n"},
+		"under way":       {`{"run":{"run_id":"r1","status":"live"}}`, interrupted, "run        under way (r1)\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{state: c.state, stored: map[string][]events.Record{"demo": c.stored}}
+			if r := culm(t, f, "session", "show", "demo"); !strings.Contains(r.out, c.want) {
+				t.Errorf("it says\n%s", r.out)
+			}
+		})
+	}
+}
+
+// Nothing to resume while a person is awaited: it is said who has the word.
+func TestResumeWhileAPersonIsAwaited(t *testing.T) {
+	for state, want := range map[string]string{
+		waits(parked("c1", "{}")): "nothing goes on until you decide: 1 call waits for a person; culm pending demo\n",
+		waits():                   "nothing is pending; culm run demo \"…\" gives it something to do\n",
+	} {
+		f := &fake{state: state, replies: []aggregate.Reply{{OK: true, Sequence: 9, Result: []byte(`{"outcome":"nothing_pending"}`)}}}
+		if r := culm(t, f, "resume", "demo", "-f"); r.status != exitOK || r.out != want {
+			t.Errorf("status %d, %q", r.status, r.out)
+		}
 	}
 }

@@ -15,6 +15,8 @@ type view struct {
 	aggregate.View
 	reply   aggregate.ReadReply // without its state
 	rawLoop jsontext.Value      // the loop as the engine gave it, null for none
+
+	interrupted bool // the last run ended with its lease; set where it is asked for
 }
 
 // viewOf reads the state of a reply.
