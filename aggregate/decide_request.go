@@ -103,7 +103,7 @@ func (l *Loop) blockedWhy() string {
 	case l.Status.Live() || l.Reason == reasonOwnerLost:
 		return "the loop's run was interrupted, and its last admitted work has no known end"
 	case l.Reason == reasonParked:
-		return "the loop ended when a call had to wait for a person (on_park end)"
+		return "the loop ended when a call had to wait for a person"
 	}
 	return "the loop's run ended for a reason that does not say how its work ended"
 }
