@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -29,7 +31,7 @@ func (l *JetStreamLog) create(ctx context.Context, session string) (uint64, erro
 		return 0, errReadOnly
 	}
 	for {
-		before, err := l.tombstone(ctx, session)
+		before, err := l.atRest(ctx, session)
 		if err != nil {
 			return 0, unanswered(err)
 		}
@@ -47,9 +49,19 @@ func (l *JetStreamLog) create(ctx context.Context, session string) (uint64, erro
 		if err != nil {
 			return 0, unanswered(err)
 		}
+		if after.removing != "" {
+			continue // what was made or found is being removed
+		}
 		begins := max(config.FirstSeq, 1) - 1
 		if !config.Sealed && (begins > after.last || after.last == 0) {
-			return begins, l.describeWhole(ctx, info)
+			whole, err := l.describeWhole(ctx, session, info)
+			if err != nil {
+				return 0, unanswered(err)
+			}
+			if whole {
+				return begins, nil
+			}
+			continue
 		}
 		// What was made meanwhile, after a removal by somebody else, is looked
 		// at in the next turn.
@@ -63,19 +75,36 @@ func (l *JetStreamLog) create(ctx context.Context, session string) (uint64, erro
 // describeWhole has a server that is not ours write the description of an empty
 // stream once more: where a kill cut the first writing off, the server keeps the
 // half it finds, and would pass over the stream at its next start (finishStreams,
-// which looks after an embedded server).
-func (l *JetStreamLog) describeWhole(ctx context.Context, info *streamInfo) error {
+// which looks after an embedded server). A stream whose folder is gone is removed,
+// and false returned.
+func (l *JetStreamLog) describeWhole(ctx context.Context, session string, info *streamInfo) (bool, error) {
 	if l.opts.Embedded || info.State.Messages > 0 {
-		return nil
+		return true, nil
 	}
-	config, err := info.config()
+	api := l.api
+	api.retry = min(api.retry, time.Second)
+	err := api.call(ctx, "STREAM.UPDATE."+streamPrefix+session, info.Config, nil)
+	switch {
+	case err == nil:
+		return true, nil
+	case errCode(err) == codeStreamNotFound:
+		return false, nil
+	case !strings.Contains(err.Error(), syscall.ENOENT.Error()):
+		return false, err
+	}
+	l.opts.Logger.Warn("the server has a stream without its folder; it is removed and made again", "session", session, "err", err)
+	r, err := l.claim(ctx, session, true)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := l.api.call(ctx, "STREAM.UPDATE."+config.Name, info.Config, nil); err != nil {
-		return unanswered(err)
+	now, err := l.api.streamInfo(ctx, streamPrefix+session)
+	if err == nil && now.Created.Equal(info.Created) && now.State.Messages == 0 {
+		err = l.api.call(ctx, "STREAM.DELETE."+streamPrefix+session, nil, nil)
 	}
-	return nil
+	if err != nil && errCode(err) != codeStreamNotFound {
+		return false, err
+	}
+	return false, r.release(ctx)
 }
 
 // makeStream makes the session's stream or returns the one there is.

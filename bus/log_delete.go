@@ -8,20 +8,20 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"culm/events"
 )
 
 // Delete implements events.Log. Deleting what does not exist changes nothing.
 //
-// The steps: look whose life it is; seal the stream, so that no append can be
-// stored any more; write its last sequence as tombstone, durably; remove the
-// stream. Each may be repeated, by anybody, and each looks whether the stream is
-// still the one that was looked at. JetStream has no conditional update and no
-// conditional removal, so one request stays open: a deletion that stands still
-// between such a look and its request, while another one completes and the id
-// is created again, closes or removes the new stream. It is noticed for the
+// The steps: claim the removal; look whose life it is; seal the stream, so that no
+// append can be stored any more; write its last sequence as tombstone, durably;
+// remove the stream; give the claim back. While a removal is claimed nobody else
+// removes or makes the session's stream: two requests at once for one name can
+// leave the server with a stream without its folder. A claim that stands still for
+// three seconds is taken over. JetStream has no conditional update and no
+// conditional removal, so a deletion that was suspended for longer than that
+// between its last look and its request, while another one completed and the id
+// was created again, closes or removes the new stream. It is noticed for the
 // former, and then ErrBirthChanged.
 func (l *JetStreamLog) Delete(ctx context.Context, session, birth string) error {
 	err := l.deleteLife(ctx, session, birth)
@@ -78,32 +78,56 @@ func (l *JetStreamLog) birth(ctx context.Context, session string, st streamState
 
 // remove takes the stream that was made at created away; another one stays.
 func (l *JetStreamLog) remove(ctx context.Context, session string, created time.Time) error {
-	stream := streamPrefix + session
+	r, err := l.claim(ctx, session, true)
+	if err != nil {
+		return err
+	}
+	return r.remove(ctx, created)
+}
+
+// remove is remove under the claim, which it gives back unless it failed: then
+// somebody takes it over.
+func (r *removal) remove(ctx context.Context, created time.Time) error {
+	l, stream := r.log, streamPrefix+r.session
 	info, err := l.seal(ctx, stream, created)
-	if err != nil || info == nil {
+	if errCode(err) == codeStreamNotFound || errors.Is(err, events.ErrBirthChanged) || err == nil && info == nil {
+		return errors.Join(err, r.release(ctx))
+	}
+	if err != nil {
 		return err
 	}
 	if err := l.reached("sealed"); err != nil {
 		return err
 	}
-	birth, err := l.birth(ctx, session, info.State)
+	birth, err := l.birth(ctx, r.session, info.State)
 	if err != nil {
 		return err
 	}
-	if err := l.bury(ctx, session, grave{last: info.State.LastSeq, birth: birth}); err != nil {
-		return err
+	if err := r.bury(ctx, info.State.LastSeq, birth); err != nil {
+		return overtaken(err)
 	}
 	if err := l.reached("buried"); err != nil {
 		return err
 	}
+	if err := r.held(ctx); err != nil {
+		return overtaken(err)
+	}
 	now, err := l.api.streamInfo(ctx, stream)
-	if err != nil {
+	if err == nil && now.Created.Equal(created) {
+		err = l.api.call(ctx, "STREAM.DELETE."+stream, nil, nil)
+	}
+	if err != nil && errCode(err) != codeStreamNotFound {
 		return err
 	}
-	if !now.Created.Equal(created) {
-		return nil // somebody else completed it, and this is the next life
+	return r.release(ctx)
+}
+
+// overtaken is nil where somebody else goes on with the removal.
+func overtaken(err error) error {
+	if errors.Is(err, errClaimLost) {
+		return nil
 	}
-	return l.api.call(ctx, "STREAM.DELETE."+stream, nil, nil)
+	return err
 }
 
 func (l *JetStreamLog) reached(step string) error {
@@ -178,82 +202,6 @@ func (l *JetStreamLog) settled(ctx context.Context, stream string) (*streamInfo,
 		info = next
 	}
 	return nil, err
-}
-
-// grave is a tombstone: the last sequence of a deleted session and the birth of
-// the life that ended there ("" if it had no event), and the revision it was
-// read at (0 for none).
-type grave struct {
-	last, revision uint64
-	birth          string
-}
-
-// stone is the tombstone as it is stored; birth came later than last.
-type stone struct {
-	Last  uint64 `json:"last"`
-	Birth string `json:"birth,omitempty"`
-}
-
-// tombstone reads the session's tombstone from the bucket's leader; the zero
-// value if it was never deleted.
-func (l *JetStreamLog) tombstone(ctx context.Context, session string) (grave, error) {
-	msg, err := l.api.getMsg(ctx, "KV_"+tombstoneBucket, `{"last_by_subj":"`+tombstoneSubject(session)+`"}`)
-	if errCode(err) == codeNoMessage {
-		return grave{}, nil
-	}
-	if err != nil {
-		return grave{}, err
-	}
-	var stored stone
-	if err := json.Unmarshal(msg.Data, &stored); err != nil {
-		return grave{}, fmt.Errorf("tombstone %q: %w", msg.Data, err)
-	}
-	return grave{last: stored.Last, birth: stored.Birth, revision: msg.Seq}, nil
-}
-
-// Buried is the last sequence of the session's last deleted life, 0 if it was
-// never deleted.
-func (l *JetStreamLog) Buried(ctx context.Context, session string) (uint64, error) {
-	g, err := l.tombstone(ctx, session)
-	if err != nil {
-		return 0, fmt.Errorf("tombstone of %s: %w", session, unanswered(err))
-	}
-	return g.last, nil
-}
-
-func tombstoneSubject(session string) string { return "$KV." + tombstoneBucket + "." + session }
-
-// bury makes the tombstone say at least what g says, and waits until it is
-// durable.
-func (l *JetStreamLog) bury(ctx context.Context, session string, g grave) error {
-	data, err := json.Marshal(stone{g.last, g.birth})
-	if err != nil {
-		return err
-	}
-	for began, n := time.Now(), 0; ; n++ {
-		old, err := l.tombstone(ctx, session)
-		if err != nil {
-			return err
-		}
-		if old.revision > 0 && old.last >= g.last {
-			return l.durable(ctx)
-		}
-		msg := &nats.Msg{
-			Subject: tombstoneSubject(session),
-			Header:  nats.Header{"Nats-Expected-Last-Subject-Sequence": {strconv.FormatUint(old.revision, 10)}},
-			Data:    data,
-		}
-		answer, err := l.api.once(ctx, msg)
-		if err == nil {
-			_, err = parseAck(answer.Data, "KV_"+tombstoneBucket)
-		}
-		// Whatever was answered, the next look says whether it is there.
-		if err != nil {
-			if err := l.api.pause(ctx, began, n, err); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // durable waits for the barrier, if there is one.

@@ -39,6 +39,7 @@ func TestDelete_interrupted(t *testing.T) {
 				session := step + "-" + name
 				// Listing sessions completes every deletion of the server.
 				l := newTestLog(t, natstest.Start(t, nil), LogOptions{})
+				l.abandoned = 50 * time.Millisecond
 				fillLog(t, l, session, 3)
 				l.step = func(at string) error {
 					if at == step {
@@ -144,6 +145,7 @@ func TestDelete_overtaken(t *testing.T) {
 			t.Parallel()
 			s := natstest.Start(t, nil)
 			l, other := newTestLog(t, s, LogOptions{}), newTestLog(t, s, LogOptions{})
+			other.abandoned = 50 * time.Millisecond
 			first := born(t, l, "s")
 			var second string
 			l.step = func(at string) error {
@@ -181,6 +183,7 @@ func TestSessions_completes_only_the_deletion_it_saw(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, nil)
 	l, other := newTestLog(t, s, LogOptions{}), newTestLog(t, s, LogOptions{})
+	l.abandoned, other.abandoned = 50*time.Millisecond, 50*time.Millisecond
 	birth := born(t, l, "s")
 	crash := errors.New("crash")
 	l.step = func(at string) error {
@@ -216,6 +219,7 @@ func TestCreate_meets_a_deletion_overtaken(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, nil)
 	l, other := newTestLog(t, s, LogOptions{}), newTestLog(t, s, LogOptions{})
+	l.abandoned, other.abandoned = 50*time.Millisecond, 50*time.Millisecond
 	birth := born(t, l, "s")
 	crash := errors.New("crash")
 	l.step = func(at string) error {
