@@ -42,7 +42,7 @@ func TestPending(t *testing.T) {
             path_subtree           /src
   decide    culm approve c c1  or  culm deny c c1
 
-d  unknown of Bash, 59 minutes ago
+d  unknown outcome of Bash, 59 minutes ago
   call      u
   asks      The outcome of Bash is not known. Run it again, or supply the outcome?
   with      {}

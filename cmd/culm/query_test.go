@@ -197,7 +197,7 @@ func TestPendingOfAllAsksTheViews(t *testing.T) {
 	for _, want := range []string{
 		"a  approval of Write, 1 hour ago\n  call      c1\n  asks      May it?\n  wants     write_file /x\n  with      {}\n", // no reason is given, so the question is shown
 		"demo  approval of Write, 1 hour ago\n  call      c2\n  wants     write_file /src/a.go\n  because   risk threshold, medium risk, default mode\n",
-		"d  unknown of Bash, 59 minutes ago\n  call      u\n  asks      Ran it?\n  with      {}\n  digest    " + events.Hash([]byte("{}")) + ", 2 bytes\n  allowed   allow_once, deny_once\n",
+		"d  unknown outcome of Bash, 59 minutes ago\n  call      u\n  asks      Ran it?\n  with      {}\n  digest    " + events.Hash([]byte("{}")) + ", 2 bytes\n  allowed   allow_once, deny_once\n",
 	} {
 		if strings.Count(r.out, want) != 1 || r.status != exitOK || r.err != "" {
 			t.Errorf("status %d, %s, missing %q in\n%s", r.status, r.err, want, r.out)

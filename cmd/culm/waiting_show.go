@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,10 +21,16 @@ const (
 func (it *item) block(a *app, limit bool) string {
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "  %-10s%s\n", label, text) }
-	fmt.Fprintf(&b, "%s  %s of %s, %s\n", it.Session, it.Kind, show.Clip(show.Clean(it.Tool), 60), a.ago(it.Since))
+	kind := map[string]string{kindUnknown: "unknown outcome"}[it.Kind]
+	fmt.Fprintf(&b, "%s  %s of %s, %s\n", it.Session, cmp.Or(kind, it.Kind), show.Clip(show.Clean(it.Tool), 60), a.ago(it.Since))
 	line("call", it.name())
-	if it.asks() {
+	if parts := it.parts(); parts != nil {
+		it.partLines(parts, line, limit)
+	} else if it.asks() {
 		text := it.Question.Question
+		if text == "" && it.Kind == kindUnknown { // of a replay, as views have it
+			text = fmt.Sprintf("The outcome of %s is not known: it may have happened already. Run it again, or say how it ended?", it.Tool)
+		}
 		if limit {
 			text = show.Clip(text, listText)
 		}
@@ -102,7 +109,9 @@ func (it *item) answerLines(line func(label, text string)) {
 			line(label, fmt.Sprintf("%-22s %s", show.Clean(m.ID), show.Clip(exact(m.Pattern), listValue)))
 		}
 	}
-	if it.Kind == kindQuestion {
+	if n := len(it.parts()); n > 0 && it.Question.AllowCustom {
+		line("answers", fmt.Sprintf("one text that answers all %d, in this order; any words count", n))
+	} else if it.Kind == kindQuestion {
 		var options []string
 		for _, o := range it.Question.Options {
 			options = append(options, show.Quote(o, listValue))
@@ -123,6 +132,8 @@ func (it *item) commands() []string {
 		return []string{"culm resolve " + who + ` --success|--failed "…"`, "culm approve " + who + " (runs it again)", "culm deny " + who}
 	case it.Kind == kindQuestion && it.option(true) != "":
 		return []string{"culm approve " + who, "culm deny " + who}
+	case len(it.parts()) > 0:
+		return []string{"culm answer " + who + ` "1. …; 2. …"`}
 	case it.Kind == kindQuestion:
 		return []string{"culm answer " + who + ` "…"`}
 	}

@@ -168,6 +168,9 @@ var keys = []struct{ key, decision, text string }{
 }
 
 func (q *asker) prompt(it *item) string {
+	if it.parts() != nil {
+		return "one answer to all of them, Enter to skip: "
+	}
 	if it.Kind == kindQuestion {
 		return "answer, Enter to skip: "
 	}
