@@ -110,7 +110,9 @@ type readCount struct {
 func (l *readCount) Read(ctx context.Context, session string, after, through uint64) iter.Seq2[events.Record, error] {
 	return func(yield func(events.Record, error) bool) {
 		for r, err := range l.Log.Read(ctx, session, after, through) {
-			l.n.Add(1)
+			if err == nil {
+				l.n.Add(1)
+			}
 			if !yield(r, err) {
 				return
 			}

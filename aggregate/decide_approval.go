@@ -114,7 +114,8 @@ func (c *Call) otherGeneration() *Rejection {
 // decidedBefore answers a decision for a generation that has one: the same
 // meaning is no new decision, another is too late.
 func decidedBefore(d Decided, c ApprovalDecide) (Decision, *Rejection) {
-	if policy.SameChoice(policy.Choice{Decision: d.Decision, MatcherID: d.MatcherID}, c.choice()) {
+	same := policy.SameChoice(policy.Choice{Decision: d.Decision, MatcherID: d.MatcherID}, c.choice())
+	if same || d.Exact && c.MatcherID == "" && d.Decision == c.Decision { // no matcher means the exact one, whatever its id
 		return nothing(decisionResult{Replayed: true})
 	}
 	return refuse(d.already())

@@ -54,7 +54,7 @@ func evolveCall(s *State, e *events.Event) {
 func evolveDecision(s *State, e *events.Event) {
 	switch d := e.Data.(type) {
 	case events.ApprovalDecided:
-		s.decided(d.Generation, Decided{ToolCallID: d.ToolCallID, MessageID: d.MessageID, Decision: d.Decision, MatcherID: d.MatcherID, Actor: e.Actor, Seq: e.Seq})
+		s.decided(d.Generation, Decided{ToolCallID: d.ToolCallID, MessageID: d.MessageID, Decision: d.Decision, MatcherID: d.MatcherID, Exact: d.Matcher != nil && d.Matcher.Kind == policy.ExactResource, Actor: e.Actor, Seq: e.Seq})
 		evolveApproval(s, d)
 		s.succeed(d.RunID, causeDecision)
 	case events.QuestionAnswered:

@@ -173,6 +173,7 @@ type Decided struct {
 	MessageID  string
 	Decision   string // a decision kind, or resolved
 	MatcherID  string
+	Exact      bool // the matcher is an exact resource, by whatever id
 	Actor      string
 	Seq        uint64
 }
