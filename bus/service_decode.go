@@ -72,12 +72,15 @@ func decodeHeaders(k kind, h nats.Header, r *aggregate.Request) *aggregate.Error
 	if len(h) == 0 {
 		return nil
 	}
-	idHeader := HeaderCommandID
+	if e := misspelt(h); e != nil {
+		return e
+	}
+	idHeader, other, what := HeaderCommandID, HeaderLaterID, "a command that is answered"
 	if k == kindLater {
-		idHeader = HeaderLaterID
-		if len(h[HeaderCommandID]) > 0 {
-			return refuse(aggregate.CodeInvalidCommand, "a queued command carries its id as %s, not as %s", HeaderLaterID, HeaderCommandID)
-		}
+		idHeader, other, what = HeaderLaterID, HeaderCommandID, "a queued command"
+	}
+	if _, found := h[other]; found {
+		return refuse(aggregate.CodeInvalidCommand, "%s carries its id as %s, not as %s", what, idHeader, other)
 	}
 	if v, found := h[idHeader]; found {
 		if len(v) != 1 || !aggregate.ValidCommandID(v[0]) {

@@ -44,6 +44,9 @@ func badCommands() []badCommand {
 		{"hexadecimal expected", good, nats.Header{HeaderExpected: {"0x1"}}, `{}`, aggregate.CodeInvalidCommand},
 		{"expected over 64 bits", good, nats.Header{HeaderExpected: {"18446744073709551616"}}, `{}`, aggregate.CodeInvalidCommand},
 		{"two expected", good, nats.Header{HeaderExpected: {"1", "1"}}, `{}`, aggregate.CodeInvalidCommand},
+		{"expected in lower case", good, nats.Header{"culm-expected-sequence": {"1"}}, `{}`, aggregate.CodeInvalidCommand},
+		{"id in lower case", good, nats.Header{"nats-msg-id": {"x"}}, `{}`, aggregate.CodeInvalidCommand},
+		{"id of the queue in capitals", good, nats.Header{"CULM-COMMAND-ID": {"x"}}, `{}`, aggregate.CodeInvalidCommand},
 		{"empty body", good, nil, ``, aggregate.CodeInvalidJSON},
 		{"blank body", good, nil, "  ", aggregate.CodeInvalidJSON},
 		{"no JSON", good, nil, `nope`, aggregate.CodeInvalidJSON},
@@ -92,9 +95,11 @@ func TestDecodeCommand_BadInputIsRefused(t *testing.T) {
 			}
 		}
 	}
-	_, e := (Subjects{}).decodeCommand(kindLater, "agent.later.a.s.n.v", nats.Header{HeaderCommandID: {"x"}}, []byte(`{}`))
-	if e == nil || e.Code != aggregate.CodeInvalidCommand {
-		t.Errorf("queued with %s: %v", HeaderCommandID, e)
+	for k, header := range map[kind]string{kindLater: HeaderCommandID, kindCmd: HeaderLaterID} {
+		_, e := (Subjects{}).decodeCommand(k, "agent."+string(k)+".a.s.n.v", nats.Header{header: {"x"}}, []byte(`{}`))
+		if e == nil || e.Code != aggregate.CodeInvalidCommand || !strings.Contains(e.Message, HeaderLaterID) || !strings.Contains(e.Message, HeaderCommandID) {
+			t.Errorf("%s with %s: %v", k, header, e)
+		}
 	}
 }
 

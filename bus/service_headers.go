@@ -2,9 +2,26 @@ package bus
 
 import (
 	"reflect"
+	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"culm/aggregate"
 )
+
+// misspelt refuses a header that is one of ours but for case or space. Names are
+// compared exactly; the command would be judged as if it had not come.
+func misspelt(h nats.Header) *aggregate.Error {
+	for name := range h {
+		for _, ours := range []string{HeaderCommandID, HeaderLaterID, HeaderExpected} {
+			if name != ours && strings.EqualFold(strings.TrimSpace(name), ours) {
+				return refuse(aggregate.CodeInvalidCommand, "the header %.40q is to be spelled %s", name, ours)
+			}
+		}
+	}
+	return nil
+}
 
 // lostHeaders says that the request came with headers that the client library
 // could not read. It then hands the message over without any, and a command

@@ -79,6 +79,12 @@ func TestService_MalformedHeaders(t *testing.T) {
 			t.Errorf("%q: %+v", headers, r)
 		}
 	}
+	for _, header := range []string{"Nats-Msg-Id : x", "Culm-Expected-Sequence : 1", "nats-msg-id: x", "NATS-MSG-ID: x", "Culm-Command-Id: x", "culm-expected-sequence: 1"} {
+		r := w.request("NATS/1.0\r\n"+header+"\r\n\r\n", "{}")
+		if r.OK || r.Error == nil || r.Error.Code != aggregate.CodeInvalidCommand {
+			t.Errorf("%q: %+v", header, r)
+		}
+	}
 	if got := rules.requests(); len(got) > 0 {
 		t.Errorf("judged: %+v", got)
 	}

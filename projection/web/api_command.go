@@ -15,6 +15,7 @@ import (
 // Headers of a command over HTTP; they mean what their namesakes of the bus mean.
 const (
 	headerCommandID   = "Culm-Command-Id"
+	headerBusID       = "Nats-Msg-Id" // refused: a command is not judged without the id it was sent with
 	headerExpected    = "Culm-Expected-Sequence"
 	headerTraceparent = "Traceparent"
 )
@@ -65,6 +66,9 @@ func commandOf(r *http.Request, actor string) (aggregate.Request, error) {
 		return c, refuse(aggregate.CodeInvalidToken, "session %.80q is no valid token, or reserved", c.Session)
 	case !dotted || !events.ValidToken(noun) || !events.ValidToken(verb):
 		return c, refuse(aggregate.CodeUnknownCommand, "the path does not end in noun.verb")
+	}
+	if len(r.Header.Values(headerBusID)) > 0 {
+		return c, refuse(aggregate.CodeInvalidCommand, "over HTTP a command carries its id as %s, not as %s", headerCommandID, headerBusID)
 	}
 	switch ids := r.Header.Values(headerCommandID); {
 	case len(ids) == 0:

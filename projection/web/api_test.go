@@ -171,6 +171,7 @@ func TestCommand_refusedBeforeTheRules(t *testing.T) {
 		"an id of other signs": {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Command-Id", "\u00e4")}, "invalid_command", 400},
 		"no id at all":         {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Command-Id", "")}, "invalid_command", 400},
 		"two ids":              {good, "{}", []func(*http.Request){as(adaToken), twice("Culm-Command-Id", "a", "b")}, "invalid_command", 400},
+		"the id of the bus":    {good, "{}", []func(*http.Request){as(adaToken), header("Nats-Msg-Id", "x")}, "invalid_command", 400},
 		"an empty sequence":    {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Expected-Sequence", "")}, "invalid_command", 400},
 		"two sequences":        {good, "{}", []func(*http.Request){as(adaToken), twice("Culm-Expected-Sequence", "3", "4")}, "invalid_command", 400},
 		"a sequence of words":  {good, "{}", []func(*http.Request){as(adaToken), header("Culm-Expected-Sequence", "three")}, "invalid_command", 400},
