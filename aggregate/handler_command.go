@@ -172,6 +172,10 @@ func (t *transaction) unlessStale(ctx context.Context, answer func() Reply) (Rep
 	if !t.fresh {
 		t.fresh = true
 		moved, err := t.h.current(ctx, t.a)
+		if errors.Is(err, events.ErrNotFound) {
+			t.a.forget()
+			return Reply{}, true // it was deleted; session.create makes it anew
+		}
 		if err != nil {
 			return t.refused(asRejection(err)), false
 		}

@@ -63,6 +63,18 @@ func TestHandler_DeletesTheLifeItJudged(t *testing.T) {
 	}
 }
 
+// TestHandler_CreatesWhatAnotherEngineDeleted: an engine that still has the
+// deleted life in memory makes a new one.
+func TestHandler_CreatesWhatAnotherEngineDeleted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e, other := b.engine(), b.engine()
+	e.must("s", "session.create", nil)
+	other.must("s", "session.delete", obj{"birth": b.fold("s").Head.Birth})
+	e.must("s", "session.create", nil)
+	other.must("s", "message.submit", obj{"content": "a"})
+}
+
 // deletedFirst lets others go first where a log is deleted.
 type deletedFirst struct {
 	events.Log
