@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ type following struct {
 	brief    bool
 	deltas   []string // sessions whose deltas come, too
 	lastID   string
+	places   map[string]uint64 // what lastID says, where sessions are named
 }
 
 func parseFollowing(r *http.Request) (following, error) {
@@ -55,7 +57,24 @@ func parseFollowing(r *http.Request) (following, error) {
 			return f, refuse(aggregate.CodeInvalidToken, "session %.80q is no valid token", s)
 		}
 	}
-	return f, nil
+	if len(f.sessions) > 0 && f.lastID != "" {
+		f.places, err = parsePlaces(f.lastID)
+	}
+	return f, err
+}
+
+// parsePlaces reads an id of named sessions, "a@12,b@7".
+func parsePlaces(id string) (map[string]uint64, error) {
+	at := map[string]uint64{}
+	for part := range strings.SplitSeq(id, ",") {
+		session, digits, _ := strings.Cut(part, "@")
+		n, err := strconv.ParseUint(digits, 10, 64)
+		if err != nil || !events.ValidToken(session) {
+			return nil, refuse(aggregate.CodeInvalidCommand, "the last event id: %.80q is no session@sequence, as the ids of named sessions are", part)
+		}
+		at[session] = n
+	}
+	return at, nil
 }
 
 // wants says whether the client asked for events like this one.

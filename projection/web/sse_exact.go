@@ -77,7 +77,9 @@ func (t *stream) broken(err error) bool {
 type places struct {
 	names []string
 	at    map[string]uint64
-	lost  bool // a place that was asked for lies behind the end of its session
+	// lost: a place that was asked for lies behind the end of its session, or in
+	// one that is not followed.
+	lost bool
 }
 
 func (p *places) String() string {
@@ -94,10 +96,11 @@ func (p *places) String() string {
 // places begin where Last-Event-ID says, or with what is new.
 func (t *stream) places(ctx context.Context, log Log) (*places, error) {
 	p := &places{at: map[string]uint64{}}
-	for part := range strings.SplitSeq(t.lastID, ",") {
-		session, digits, _ := strings.Cut(part, "@")
-		if n, err := strconv.ParseUint(digits, 10, 63); err == nil && slices.Contains(t.sessions, session) {
+	for session, n := range t.following.places {
+		if slices.Contains(t.sessions, session) {
 			p.at[session] = n
+		} else {
+			p.lost = true
 		}
 	}
 	for _, s := range t.sessions {

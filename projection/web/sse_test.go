@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +169,32 @@ func TestFollow_namedSessionThatEndsBeforeThePlace(t *testing.T) {
 	w.put("gone", created("gone"))
 	if got := c.seqs(2); !slices.Equal(got, []string{"a@3", "gone@1"}) {
 		t.Errorf("then came %v", got)
+	}
+}
+
+// An id that says no place is refused, and one of another session is a gap: going
+// on with what is new would lose what lies between, unnoticed.
+func TestFollow_namedSessionWithAnIDThatIsNoPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.put("a", created("a"), said("one"))
+	for _, id := range []string{"a@-1", "a@18446744073709551616", "a@", "a", "@1", "a@1,", "a@+1", "epoch.3"} {
+		c := w.follow("session=a", id)
+		if c.resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d", id, c.resp.StatusCode)
+		}
+		c.stop()
+		if got := w.ask("GET", "/api/v1/events?session=a&last_event_id="+url.QueryEscape(id), ""); got.StatusCode != http.StatusBadRequest || got.code() != "invalid_command" {
+			t.Errorf("parameter %s: %d %s", id, got.StatusCode, got.body)
+		}
+	}
+	for _, id := range []string{"a@18446744073709551615", "b@3"} {
+		c := w.follow("session=a", id)
+		c.next() // hello
+		if m := c.next(); m.event != "gap" || m.id != "a@2" {
+			t.Errorf("%s: told %+v, want a gap", id, m)
+		}
+		c.stop()
 	}
 }
 
