@@ -5,7 +5,10 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"culm/events"
 )
 
 // ApprovalsQuery asks for what waits, or waited, for a person.
@@ -46,10 +49,22 @@ type ApprovalItem struct {
 	Answer          string         `json:"answer,omitzero"`
 	Matcher         jsontext.Value `json:"matcher,omitzero"`
 	Successor       string         `json:"successor,omitzero"` // run that the decision requested
+	Call            ItemCall       `json:"call"`
+}
+
+// ItemCall is the call that the item is about: what it may do, and what became
+// of it.
+type ItemCall struct {
+	Status         string `json:"status"`                   // as of tools.list
+	Outcome        string `json:"outcome,omitzero"`         // as of tools.list, once settled
+	EndedSeq       int64  `json:"ended_seq,omitzero"`       // of the event that settled it
+	PermissionType string `json:"permission_type,omitzero"` // as it was last asked for, or authorized
+	Resource       string `json:"resource,omitzero"`
 }
 
 func (i *ApprovalItem) shrink(limit int) {
 	i.Note, i.Answer, i.Title = cut(i.Note, limit/2), cut(i.Answer, limit/2), cut(i.Title, limit/8)
+	i.Call.Resource = cut(i.Call.Resource, limit/8)
 	if len(i.Question)+len(i.Request)+len(i.Matcher) > limit {
 		i.Question, i.Request, i.Matcher, i.Omitted = nil, nil, nil, true
 	}
@@ -91,8 +106,16 @@ func (p *Projector) approvalItem(ctx context.Context, tx *sql.Tx, r *itemRow) (A
 	if r.DecidedAt != 0 {
 		it.AgeMS = max(0, when(r.DecidedAt).Sub(when(r.SinceAt)).Milliseconds())
 	}
-	err := tx.QueryRowContext(ctx, `SELECT t.arguments, length(CAST(t.arguments AS BLOB)), s.title FROM tools t JOIN sessions s ON s.session = t.session
-		WHERE t.session = ? AND t.answer_id = ? AND t.idx = ?`, r.Session, r.AnswerID, r.Idx).Scan(&it.Arguments, &it.ArgumentsBytes, &it.Title)
+	c, asked := &it.Call, ""
+	err := tx.QueryRowContext(ctx, `SELECT t.arguments, length(CAST(t.arguments AS BLOB)), s.title, t.status, t.outcome, t.ended_seq, t.permission_type, t.resource,
+		coalesce((SELECT a.request FROM approvals a WHERE a.session = t.session AND a.message_id = t.message_id AND a.request <> '' ORDER BY a.since_seq DESC LIMIT 1), '')
+		FROM tools t JOIN sessions s ON s.session = t.session WHERE t.session = ? AND t.answer_id = ? AND t.idx = ?`, r.Session, r.AnswerID, r.Idx).
+		Scan(&it.Arguments, &it.ArgumentsBytes, &it.Title, &c.Status, &c.Outcome, &c.EndedSeq, &c.PermissionType, &c.Resource, &asked)
 	it.Arguments = cut(it.Arguments, maxArgumentsShown)
+	if asked != "" && err == nil {
+		var q events.PermissionRequest
+		err = json.Unmarshal([]byte(asked), &q)
+		c.PermissionType, c.Resource = q.PermissionType, q.Resource
+	}
 	return it, err
 }

@@ -164,6 +164,7 @@ type SearchItem struct {
 	Session   string    `json:"session"`
 	MessageID string    `json:"message_id"`
 	Role      string    `json:"role"`
+	Origin    string    `json:"origin"` // as in a transcript
 	Sequence  uint64    `json:"seq"`
 	At        time.Time `json:"at"`
 	// Snippet is the content around the words; they stand between U+0002 and
@@ -172,9 +173,9 @@ type SearchItem struct {
 }
 
 type searchRow struct {
-	ID                                int64
-	Session, MessageID, Role, Snippet string
-	Seq, At                           int64
+	ID                                        int64
+	Session, MessageID, Role, Origin, Snippet string
+	Seq, At                                   int64
 }
 
 var searchTable = mapOf[searchRow]("found", "id")
@@ -187,13 +188,13 @@ func (p *Projector) Search(ctx context.Context, q SearchQuery) (Page[SearchItem]
 			return invalid("text is empty")
 		}
 		l := listing{name: "search", order: []string{"id"}, desc: true, List: q.List}
-		l.from = `(SELECT m.id, m.session, m.message_id, m.role, m.seq, m.at,
+		l.from = `(SELECT m.id, m.session, m.message_id, m.role, m.origin, m.seq, m.at,
 			snippet(messages_fts, 0, char(2), char(3), '…', 24) AS snippet
 			FROM messages_fts JOIN messages m ON m.id = messages_fts.rowid WHERE messages_fts MATCH ?)`
 		l.args = append(l.args, matching(q.Text))
 		l.equal("session", q.Session)
 		out.Items, out.Next, err = list(ctx, p, tx, searchTable, l, func(r *searchRow) (SearchItem, error) {
-			return SearchItem{Session: r.Session, MessageID: r.MessageID, Role: r.Role, Sequence: uint64(r.Seq), At: when(r.At), Snippet: r.Snippet}, nil //nolint:gosec // was a sequence
+			return SearchItem{Session: r.Session, MessageID: r.MessageID, Role: r.Role, Origin: r.Origin, Sequence: uint64(r.Seq), At: when(r.At), Snippet: r.Snippet}, nil //nolint:gosec // was a sequence
 		})
 		if err != nil {
 			return fmt.Errorf("search: %w", err)

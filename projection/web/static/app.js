@@ -218,7 +218,7 @@ class App {
 
 function help() {
   const keys = [["/", "search all messages"], ["g n", "now"], ["g s", "sessions"], ["g i", "inbox"], ["g u", "usage"], ["n", "new session"], ["j k", "next, previous event or session"], ["Enter", "open what an event folds"], ["d", "details and raw JSON of an event"], ["Tab", "everything else"]];
-  ask({ title: "Keys", yes: "Close", act: async () => {}, body: h("dl", { class: "keys" }, keys.map(([k, t]) => [h("dt", {}, k.split(" ").map((c) => h("kbd", {}, c))), h("dd", {}, t)])) });
+  ask({ title: "Keys", yes: "Close", body: h("dl", { class: "keys" }, keys.map(([k, t]) => [h("dt", {}, k.split(" ").map((c) => h("kbd", {}, c))), h("dd", {}, t)])) });
 }
 
 const app = new App();

@@ -5,7 +5,8 @@ import { h, show, add, after, line, block, content, visible, pretty, toast } fro
 import * as api from "./api.js";
 import { busy, ask, say } from "./dialog.js";
 import { ago } from "./status.js";
-import { facts } from "./words.js";
+import { facts, decisionOf } from "./words.js";
+import { Questions, questionsOf, looksLikeSeveral } from "./questions.js";
 import { words, count } from "./format.js";
 
 /** keyOf names one waiting item; a call that waits again is another. */
@@ -35,8 +36,9 @@ export class Card {
     const i = this.item, q = i.question || {}, r = i.request || {};
     const args = h("div", { class: "would" });
     this.showArguments(args, i.arguments);
+    const each = this.acts && i.kind === "question" && this.several().length; // each stands with its options
     return h("div", { class: "what" },
-      q.question ? block(q.question, "say") : "",
+      q.question && !each ? block(q.question, "say") : "",
       i.kind === "question" ? h("details", { class: "fold" }, h("summary", {}, h("span", { class: "label" }, "the call")), args) : args,
       facts([["risk", r.risk], ["asks because", words(r.reason_code)], ["summary", r.summary], ["permission", words(r.permission_type)], ["workspace", r.workspace],
         ["mode", r.effective_mode && r.effective_mode !== "default" ? r.effective_mode : ""], ["until", i.expires_at]]));
@@ -58,17 +60,7 @@ export class Card {
     }
   }
 
-  async loadArguments(el) {
-    const i = this.item;
-    let cursor = "";
-    do {
-      const r = await api.query("tools.list", { session: i.session, limit: 50, ...(cursor && { cursor }) });
-      const t = r.items.find((t) => t.message_id === i.message_id);
-      if (t) { this.showArguments(el, t.arguments); return; }
-      cursor = r.next;
-    } while (cursor);
-    throw new Error("The call is not in the views.");
-  }
+  async loadArguments(el) { this.showArguments(el, await wholeArguments(this.item)); }
 
   answer() {
     if (!this.acts) return h("p", { class: "dim" }, "To decide, open the page by the address that culm page prints.");
@@ -115,11 +107,25 @@ export class Card {
 
   // --- a question ------------------------------------------------------------
 
+  /** several are the questions of a call that asks more than one, and takes an
+   * answer in any words. */
+  several() {
+    const asked = this.item.question || {}, list = asked.allow_custom ? questionsOf(this.item.arguments) : [];
+    return list.every((q) => asked.question?.includes(q.text)) ? list : [];
+  }
+
   question() {
-    const q = this.item.question || {}, options = q.options || [];
+    const q = this.item.question || {}, options = [...(q.options || [])];
     const send = (answer, button) => busy(button, this.error, () => this.decide("question.answer", { tool_call_id: this.item.tool_call_id, answer }, "answered"));
-    const text = h("textarea", { rows: "2", "aria-label": "Answer", placeholder: "Answer" });
+    const several = this.several();
+    if (several.length) {
+      const form = new Questions(several);
+      const all = h("button", { type: "button", class: "primary", onclick: () => busy(all, this.error, () => this.decide("question.answer", { tool_call_id: this.item.tool_call_id, answer: form.read() }, "answered")) }, `Answer all ${several.length}`);
+      return h("div", { class: "answer" }, form.el, all);
+    }
     const custom = q.allow_custom || options.length === 0;
+    if (q.allow_custom && looksLikeSeveral(q.question)) options.length = 0; // none of them answers all
+    const text = h("textarea", { rows: "2", "aria-label": "Answer", placeholder: options.length || !looksLikeSeveral(q.question) ? "Answer" : "An answer to each question, a line for each" });
     const go = h("button", { type: "button", class: options.length ? "" : "primary", onclick: () => send(text.value, go) }, "Answer");
     return h("div", { class: "answer" },
       h("span", { class: "buttons" }, options.map((o) => h("button", { type: "button", onclick: (e) => send(o, e.target.closest("button")) }, line(o, 200)))),
@@ -136,9 +142,9 @@ export class Card {
       this.decide("tool.resolve", { tool_call_id: i.tool_call_id, generation: i.generation, success: ok.value === "1", content: text.value }, "given its outcome")) }, "Use this outcome");
     const again = h("button", { type: "button", class: "danger", onclick: () => ask({
       title: "Run it again?", yes: "Run it again", tone: "danger",
-      body: h("p", {}, "It may have happened already. Running it again may do it twice."), act: () => this.choose2("allow_once", note.value, "to run again"),
+      body: h("p", {}, "It may have happened already. Running it again may do it twice."), act: () => this.choose2("allow_once", note.value, decisionOf("allow_once", true)),
     }) }, "Run it again");
-    const no = h("button", { type: "button", onclick: () => busy(no, this.error, () => this.choose2("deny_once", note.value, "left as it is")) }, "Do not run it");
+    const no = h("button", { type: "button", onclick: () => busy(no, this.error, () => this.choose2("deny_once", note.value, decisionOf("deny_once", true))) }, "Do not run it");
     return h("div", { class: "answer" }, note, h("span", { class: "buttons" }, no, again),
       h("details", { class: "fold wide" }, h("summary", {}, h("span", { class: "label" }, "I know what happened")), h("div", { class: "inner" }, ok, text, supply)));
   }
@@ -202,6 +208,18 @@ export class Card {
     else return;
     if (type !== "replay.started") { this.lookOn = () => {}; }
   }
+}
+
+/** wholeArguments reads the arguments of an item that are too long for a list. */
+export async function wholeArguments(i) {
+  let cursor = "";
+  do {
+    const r = await api.query("tools.list", { session: i.session, limit: 50, ...(cursor && { cursor }) });
+    const t = r.items.find((t) => t.message_id === i.message_id);
+    if (t) return t.arguments;
+    cursor = r.next;
+  } while (cursor);
+  throw new Error("The call is not in the views.");
 }
 
 async function digest(text) {

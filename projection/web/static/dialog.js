@@ -35,17 +35,17 @@ export function say(e) {
 }
 
 /** ask shows {title, body, yes, tone, act}: act is carried out on yes and the
- * dialog closes when it succeeded. */
+ * dialog closes when it succeeded. Without act there is nothing but to close it. */
 export function ask({ title, body = [], yes = "OK", tone = "", act }) {
   const dialog = document.getElementById("dialog");
   const error = h("p", { class: "error", role: "alert" });
   const go = h("button", { type: "submit", class: "primary " + tone }, yes);
   const form = h("form", { method: "dialog", onsubmit: async (e) => {
     e.preventDefault();
-    if (await busy(go, error, act)) dialog.close();
+    if (!act || await busy(go, error, act)) dialog.close();
   } },
   h("h2", { id: "dialog-title" }, title), body, error,
-  h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => dialog.close() }, "Back"), go));
+  h("div", { class: "buttons" }, act ? h("button", { type: "button", onclick: () => dialog.close() }, "Back") : "", go));
   show(dialog, form);
   dialog.showModal();
 }

@@ -56,7 +56,7 @@ export function after(ms, f) {
 export function toast(text, kind = "") {
   const el = h("div", { class: "toast " + kind }, content(text));
   document.getElementById("toasts").append(el);
-  setTimeout(() => el.remove(), kind === "bad" ? 12000 : 5000);
+  setTimeout(() => el.remove(), kind === "bad" ? 10000 : 2500);
 }
 
 // --- text from outside ------------------------------------------------------

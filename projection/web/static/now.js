@@ -60,7 +60,7 @@ function row(s) {
   const running = s.run && s.loop;
   return h("li", {}, h("a", { href: "#/s/" + encodeURIComponent(s.session), class: "line" },
     pill(s.status), h("span", { class: "title" }, titleOf(s), s.title ? h("span", { class: "dim mono small" }, " ", content(s.session)) : ""),
-    h("span", { class: "what" }, running ? [bar(s.loop), h("span", {}, progressOf(s.loop))] : why(s) ? h("span", {}, why(s)) : h("span", { class: "dim" }, s.run ? (s.run.round !== undefined ? `round ${s.run.round + 1}` : words(s.run.status)) : s.last_outcome ? "last run " + words(s.last_outcome) : "no run yet", s.usage.total ? ` · ${short(s.usage.total)} tokens` : "")),
+    h("span", { class: "what" }, running ? [bar(s.loop), h("span", {}, progressOf(s.loop))] : why(s) ? h("span", {}, why(s)) : h("span", { class: "dim" }, s.run ? (s.run.round !== undefined ? `round ${s.run.round + 1}` : words(s.run.status)) : s.last_outcome ? "last run " + words(s.last_outcome) : "no run yet", s.usage.total ? ` · ${short(s.usage.total)} tokens in all` : "")),
     ago(s.updated_at)));
 }
 

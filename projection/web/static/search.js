@@ -18,7 +18,7 @@ export async function searchPage(el, text, signal) {
     try {
       const r = await api.query("messages.search", { text, limit: 30, ...(cursor && { cursor }) }, signal);
       for (const i of r.items) list.append(h("li", {}, h("a", { href: `#/s/${encodeURIComponent(i.session)}?at=${i.seq}` },
-        h("span", { class: "first" }, h("b", {}, content(i.session)), h("span", { class: "dim" }, ` ${{ user: "person", assistant: "model", tool: "tool" }[i.role] || i.role} · event ${i.seq} `), ago(i.at)),
+        h("span", { class: "first" }, h("b", {}, content(i.session)), h("span", { class: "dim" }, ` ${i.origin === "repeat" ? "objective repeated" : { user: "person", assistant: "model", tool: "tool" }[i.role] || i.role} · event ${i.seq} `), ago(i.at)),
         h("span", { class: "snippet", dir: "auto" }, marked(i.snippet)))));
       n += r.items.length;
       cursor = r.next || "";

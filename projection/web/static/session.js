@@ -13,6 +13,9 @@ import { count, clock, when, plural } from "./format.js";
 
 const kinds = [["", "Everything"], ["message", "Messages"], ["tool", "Tools"], ["decision", "Decisions"], ["run", "Runs and rounds"]];
 
+/** resumed are the ends of a run after which there may be something to resume. */
+const resumed = new Set(["interrupted", "failed", "refused"]);
+
 export class SessionPage {
   constructor(el, id, app) {
     this.el = el; this.id = id; this.app = app; this.at = 0; this.tab = "timeline"; this.last = 0; this.item = null; this.state = null;
@@ -72,6 +75,7 @@ export class SessionPage {
     this.loading = true;
     try {
       const now = await this.read();
+      this.timeline.around.loop(now.state.loop);
       if (!this.timeline.first || now.birth !== this.birth) await this.begin(now);
       if (this.abort.signal.aborted) return;
       this.last = Math.max(this.last, now.sequence);
@@ -161,7 +165,7 @@ export class SessionPage {
     document.title = visible(`${s.title || this.id} · culm`);
     show(this.title, titleOf({ title: s.title, session: this.id }, 120));
     show(this.facts, i ? pill(i.status) : "", s.title ? h("span", { class: "mono" }, content(this.id)) : "",
-      s.model ? h("span", {}, line(s.model.model, 40)) : "", h("span", {}, plural(this.last - this.timeline.first + 1, "event")),
+      s.model ? h("span", {}, line(`${s.model.provider}/${s.model.model}`, 60)) : "", h("span", {}, plural(this.last - this.timeline.first + 1, "event")),
       this.badge, h("a", { class: "link", href: "#", onclick: (e) => { e.preventDefault(); this.export(); } }, "export"),
       note ? h("span", { class: "bad" }, note) : "");
     const about = i ? why(i) : "";
@@ -174,7 +178,8 @@ export class SessionPage {
     const running = loop && (loop.status === "running" || loop.status === "finalizing");
     const blocked = loop && !loop.abandoned && (loop.status === "recovery_unsupported" || (running && !ours));
     const live = loop && (running ? ours : loop.status === "paused");
-    const key = [this.app.acts, st.session.closed, !!st.run, st.run?.cancel_requested, live, loop?.stop_requested, blocked, st.pending.length > 0, loop?.generation, this.state.damaged].join();
+    const resumable = !st.run && !st.pending.length && (st.replays.length > 0 || (!blocked && (loop?.status === "paused" || resumed.has(this.item?.last_outcome))));
+    const key = [this.app.acts, resumable, st.replays.length, st.session.closed, !!st.run, st.run?.cancel_requested, live, loop?.stop_requested, blocked, st.pending.length > 0, loop?.generation, this.state.damaged].join();
     if (key === this.actionKey) return;
     this.actionKey = key;
     const b = (text, tone, f) => h("button", { type: "button", class: tone, onclick: f }, text);
@@ -184,8 +189,9 @@ export class SessionPage {
     if (!acts) return;
     if (live && !loop.stop_requested) add(this.actions, b("Stop loop", "", () => this.confirm("Stop the loop?", "Calls of the present round may still end; no further round begins.", "Stop loop", "loop.stop", { generation: loop.generation })));
     if (st.run && !st.run.cancel_requested) add(this.actions, b("Cancel run", "danger", () => this.confirm("Cancel the run?", "Nothing starts any more. What waits for a person ends without having run.", "Cancel run", "run.cancel", { run_id: st.run.run_id })));
+    if (resumable) add(this.actions, b("Resume", "primary", () => this.resume(st)));
     if (blocked && !st.run && !st.pending.length) {
-      add(this.actions, b("Continue loop", "primary", () => this.confirm("Continue the loop?", `It ended in ${progressOf(loop)}. The remaining iterations go on in a new loop. What was under way when it ended may have happened, and is not repeated by itself.`, "Continue loop", "loop.continue", { generation: loop.generation, acknowledge_unknown: true })));
+      add(this.actions, b("Continue loop", resumable ? "" : "primary", () => this.confirm("Continue the loop?", `It ended in ${progressOf(loop)}. The remaining iterations go on in a new loop. ${loop.reason === "parked" ? "" : "What was under way when it ended may have happened, and is not repeated by itself."}`, "Continue loop", "loop.continue", { generation: loop.generation, acknowledge_unknown: true })));
     }
     if (blocked && !st.run) {
       add(this.actions, b("Abandon loop", "danger", () => this.confirm("Abandon the loop?", "It stays as it ended, and the session takes new runs again.", "Abandon loop", "loop.abandon", { generation: loop.generation, acknowledge_unknown: true })));
@@ -195,6 +201,24 @@ export class SessionPage {
 
   confirm(title, text, yes, name, data) {
     ask({ title, yes, tone: /cancel|abandon|close/i.test(yes) ? "danger" : "", body: h("p", {}, text), act: () => api.command(this.id, name, data).then(() => toast(`${yes}: asked.`, "good")) });
+  }
+
+  /** resume goes on where the last run broke off, with what is decided already. */
+  resume(st) {
+    const n = st.replays.length;
+    ask({
+      title: "Resume the run?", yes: "Resume",
+      body: [h("p", {}, n ? `${plural(n, "decided call")} ${n === 1 ? "runs" : "run"} first; then it goes on where it broke off.` : "A new run goes on where the last one broke off."),
+        h("p", {}, "Calls whose outcome is unknown are not repeated: they wait for your decision.")],
+      act: () => this.request("run.resume", {}).then(() => toast("Resumed: asked.", "good")),
+    });
+  }
+
+  /** request asks for a run, and fails where none was made. */
+  async request(name, data) {
+    const { result } = await api.command(this.id, name, data);
+    if (result?.outcome === "requested") return;
+    throw new Error({ already_running: "A run is under way already; this was not stored.", nothing_pending: "Nothing is pending: say what to do." }[result?.outcome] || result?.outcome);
   }
 
   compose() {
@@ -208,8 +232,7 @@ export class SessionPage {
       busy(go, error, async () => {
         const data = text.value.trim() ? { prompt: text.value } : {}, n = +iterations.value;
         if (n > 1) data.loop = { max_iterations: n, max_total_rounds: +rounds.value };
-        const r = await api.command(this.id, data.prompt || data.loop ? "run.request" : "run.resume", data);
-        if (r.result?.outcome !== "requested") throw new Error({ already_running: "A run is under way already; this was not stored.", nothing_pending: "Nothing is pending: say what to do." }[r.result?.outcome] || r.result?.outcome);
+        await this.request(data.prompt || data.loop ? "run.request" : "run.resume", data);
         text.value = "";
         this.scrub(0);
       });

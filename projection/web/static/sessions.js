@@ -134,17 +134,26 @@ function fillRow(el, s) {
   if (!had) add(el, link);
 }
 
-/** newSession asks for a name and what to do. */
+/** newSession asks for a name and what the session is to be. */
 export function newSession(ask, go) {
   const id = h("input", { name: "id", required: true, pattern: "[A-Za-z0-9\\-][A-Za-z0-9_\\-]{0,63}", maxlength: "64", spellcheck: "false", autocomplete: "off", value: "s-" + new Date().toISOString().slice(5, 16).replace(/[-:T]/g, "") });
   const title = h("input", { name: "title", maxlength: "200", autocomplete: "off" });
+  const mode = h("select", { name: "mode" }, [["", "as configured"], ["default", "default: ask where no rule decides"], ["auto", "auto: ask about nothing"], ["bypass", "bypass: ask about dangerous operations only"]].map(([v, t]) => h("option", { value: v }, t)));
+  const model = h("input", { name: "model", placeholder: "as configured", pattern: "[^\\/\\s]+/\\S+", title: "PROVIDER/MODEL", spellcheck: "false", autocomplete: "off" });
+  const workspace = h("input", { name: "workspace", placeholder: "a folder, as configured", spellcheck: "false", autocomplete: "off" });
   ask({
     title: "New session", yes: "Create",
-    body: [h("label", {}, "Name (letters, digits, - and _)", id), h("label", {}, "Title", title)],
+    body: [h("label", {}, "Name (letters, digits, - and _)", id), h("label", {}, "Title", title), h("label", {}, "Permission mode", mode), h("label", {}, "Model, PROVIDER/MODEL", model), h("label", {}, "Workspace", workspace)],
     async act() {
-      await api.command(id.value, "session.create", title.value ? { title: title.value } : {});
+      await api.command(id.value, "session.create", sessionOf(title.value, mode.value, model.value.trim(), workspace.value.trim()));
       go("#/s/" + encodeURIComponent(id.value));
       toast("Session created.", "good");
     },
   });
+}
+
+/** sessionOf is the body of session.create; what is empty is left out. */
+function sessionOf(title, mode, model, workspace) {
+  const slash = model.indexOf("/");
+  return { ...(title && { title }), ...(mode && { mode }), ...(model && { model: { provider: model.slice(0, slash), model: model.slice(slash + 1) } }), ...(workspace && { workspace }) };
 }

@@ -49,11 +49,24 @@ export function tickAges() {
 /** titleOf is what a session is called. */
 export const titleOf = (s, limit = 90) => (s.title ? line(s.title, limit) : h("span", { class: "mono" }, content(s.session)));
 
+const reasons = { lease_expired: "nothing was heard of its runner" };
+
+const ends = {
+  parked: "the loop ended because a call had to wait for a person",
+  owner_lost: "nothing was heard of the loop's runner",
+};
+
+/** endOf says how a loop ended that blocks its session; one that still looks
+ * live has lost its runner. */
+function endOf(loop) {
+  return ends[loop?.reason || "owner_lost"] || `the loop ended without a known outcome (${words(loop.reason)})`;
+}
+
 /** why says in a line what somebody should know about a session. */
 export function why(s) {
   if (s.stuck) return [h("span", { class: "bad" }, `stuck at event ${count(s.stuck.sequence)}: `), line(s.stuck.reason, 200)];
-  if (s.status === "blocked") return h("span", { class: "bad" }, (s.loop?.reason ? `the loop ended without a known outcome (${words(s.loop.reason)})` : "the loop's runner was lost") + ": continue or abandon it");
-  if (s.status === "failed") return [h("span", { class: "bad" }, "last run " + words(s.last_outcome || "failed")), s.last_error ? [": ", line(s.last_error, 200)] : ""];
+  if (s.status === "blocked") return h("span", { class: "bad" }, endOf(s.loop) + ": continue or abandon it");
+  if (s.status === "failed") return [h("span", { class: "bad" }, "last run " + words(s.last_outcome || "failed")), s.last_error ? [": ", reasons[s.last_error] || line(s.last_error, 200)] : ""];
   if (s.run?.cancel_requested) return "cancel requested";
   return "";
 }

@@ -5,13 +5,14 @@
 import { h, show, add, block, content, clip } from "./dom.js";
 import * as api from "./api.js";
 import { tell, facts } from "./words.js";
+import { Around } from "./around.js";
 import { clock, full, when, count } from "./format.js";
 
 const size = 50, rowHeight = 46, keep = 24; // stretches whose events are kept in memory
 
 export class Timeline {
   constructor(session, { onSeen, below }) {
-    this.session = session; this.onSeen = onSeen; this.opened = new Map(); this.stretches = []; this.first = 0; this.last = 0; this.at = 0; this.recent = [];
+    this.session = session; this.onSeen = onSeen; this.opened = new Map(); this.around = new Around(); this.stretches = []; this.first = 0; this.last = 0; this.at = 0; this.recent = [];
     this.box = h("div", { class: "events", role: "feed", "aria-label": "Timeline" });
     this.scroller = h("div", { class: "scroller" }, this.box, below);
     this.el = this.scroller;
@@ -95,6 +96,7 @@ export class Timeline {
         const have = s.events?.length || 0;
         const r = await api.session(this.session, `events?after=${s.from + have - 1}&limit=${want - have}`, signal);
         if (!r.events.length) break;
+        for (const ev of r.events) this.around.event(ev);
         s.events = (s.events || []).concat(r.events);
       }
     } catch (e) {
@@ -155,7 +157,7 @@ export class Timeline {
   }
 
   row(ev) {
-    const t = tell(ev), at = when(ev.time), seq = ev.seq;
+    const t = tell(ev, this.around), at = when(ev.time), seq = ev.seq;
     const more = h("div", { class: "raw" });
     const open = h("button", { type: "button", class: "icon facts-of", title: "Details and raw JSON", "aria-label": `Details of event ${seq}`, "aria-expanded": "false", onclick: () => {
       const shown = more.firstChild;

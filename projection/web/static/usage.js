@@ -39,6 +39,17 @@ export async function usagePage(el) {
       bySession.slice(0, 50).map((i) => [h("a", { href: "#/s/" + encodeURIComponent(i.session) }, content(i.session)), i.rounds, ...tokens(i.usage)])))));
 }
 
+/** numbered counts rounds from 1, in a loop over the whole loop. */
+function numbered(rounds) {
+  const of = new Map(), out = new Map();
+  for (const r of rounds) {
+    const loop = r.loop_generation, n = loop ? (of.get(loop) || 0) + 1 : r.round + 1;
+    of.set(loop, n);
+    out.set(r, n);
+  }
+  return out;
+}
+
 /** sessionUsage plots the rounds of one session. */
 export async function sessionUsage(el, session) {
   const rounds = await all("rounds.list", { session });
@@ -47,7 +58,7 @@ export async function sessionUsage(el, session) {
     return;
   }
   const shown = rounds.slice(-120), cut = rounds.length - shown.length;
-  const label = (r) => String(r.round + 1), name = (r) => `${r.iteration ? `iteration ${r.iteration}, ` : ""}round ${r.round + 1}`;
+  const number = numbered(rounds), label = (r) => String(number.get(r)), name = (r) => `round ${number.get(r)}${r.iteration ? ` (iteration ${r.iteration})` : ""}`;
   const tone = (r) => ({ failed: "bad", lost: "bad" }[r.status] || "");
   const sum = (f) => rounds.reduce((a, r) => a + f(r), 0);
   show(el, h("div", { class: "usage" },

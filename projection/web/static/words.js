@@ -2,16 +2,18 @@
 
 import { h, add, content, line, block, pretty } from "./dom.js";
 import { count, elapsed, plural, words } from "./format.js";
+import { Around } from "./around.js";
 
 /**
  * tell describes an event: kind (for the filters), tone ("", good, bad, wait,
- * dim), title (nodes) and body (nodes). ev is the stored event.
+ * dim), title (nodes) and body (nodes). ev is the stored event, around what is
+ * known from others.
  */
-export function tell(ev) {
+export function tell(ev, around = new Around()) {
   const f = table[ev.type] || (() => ({ kind: "other", title: words(ev.type).replace(".", " ") }));
   const d = ev.data || {};
   let out;
-  try { out = f(d, ev); } catch { out = { kind: "other", tone: "bad", title: ev.type || "this event cannot be told" }; }
+  try { out = f(d, ev, around); } catch { out = { kind: "other", tone: "bad", title: ev.type || "this event cannot be told" }; }
   if (ev.damaged) out = { kind: "other", tone: "bad", title: "damaged: these bytes are no event", body: [block(ev.damaged, "mono")] };
   return { tone: "", body: [], ...out };
 }
@@ -56,10 +58,19 @@ function progress(loop) {
 
 const unknown = (list) => (list?.length ? [h("div", { class: "warn" }, `${list.length === 1 ? "One call" : list.length + " calls"} may or may not have happened: `, list.map((c, i) => [i ? ", " : "", name(c.name)]))] : []);
 
+/** decisions in words; of a call that was started before, see decisionOf. */
 const decisions = {
   allow_once: "allowed once", allow_session: "allowed for this session", allow_workspace: "allowed in this workspace", allow_global: "allowed everywhere",
   deny_once: "denied", deny_session: "denied for this session",
 };
+
+/** decisionOf is a decision in words; again says that the call had been started
+ * and nobody knew its outcome. */
+export function decisionOf(decision, again) {
+  if (again && decision === "allow_once") return "allowed again, its outcome was unknown";
+  if (again && decision === "deny_once") return "not run again, its outcome unknown";
+  return decisions[decision] || { resolved: "given its outcome by hand", expired: "not answered in time" }[decision] || words(decision);
+}
 
 const table = {
   "session.created": (d) => ({ kind: "session", title: ["session created ", d.title ? b(d.title) : ""], body: [facts([["mode", d.mode], ["model", d.model && `${d.model.provider} / ${d.model.model}`], ["workspace", d.workspace], ["parent", d.parent?.session]])] }),
@@ -91,16 +102,16 @@ const table = {
       d.usage?.total ? h("span", { class: "dim" }, ` · ${count(d.usage.total)} tokens`) : "", progress(d.loop)],
     body: unknown(d.unknown),
   }),
-  "round.started": (d) => ({
-    kind: "round", tone: "dim", title: [d.iteration ? `iteration ${d.iteration}, ` : "", `round ${d.round + 1}`, d.summary ? " (summary)" : ""],
+  "round.started": (d, ev, around) => ({
+    kind: "round", tone: "dim", title: [around.round(ev.run, d.round, d.loop), d.summary ? " (summary)" : ""],
     body: d.repeat ? [fold("objective again", d.repeat.content, "plain")] : [],
   }),
-  "round.finished": (d) => ({
+  "round.finished": (d, ev, around) => ({
     kind: "message", title: [d.message?.tool_calls?.length ? "answered with " + (d.message.tool_calls.length === 1 ? "a call" : d.message.tool_calls.length + " calls") : "answered",
-      h("span", { class: "dim" }, d.usage?.total ? ` · ${count(d.usage.total)} tokens` : "", d.next?.admitted ? ` · goes on with ${d.next.iteration ? `iteration ${d.next.iteration}, ` : ""}round ${d.next.round + 1}` : "")],
+      h("span", { class: "dim" }, d.usage?.total ? ` · ${count(d.usage.total)} tokens` : "", d.next?.admitted ? ` · goes on with ${around.round(ev.run, d.next.round, d.loop)}` : "")],
     body: [...said(d.message?.content, "model"), ...(d.message?.tool_calls || []).map((c) => fold(name(c.name), c.arguments))],
   }),
-  "round.failed": (d) => ({ kind: "round", tone: "bad", title: [`round ${d.round + 1} failed: `, words(d.error?.code), because(d.error?.message)] }),
+  "round.failed": (d, ev, around) => ({ kind: "round", tone: "bad", title: [`${around.round(ev.run, d.round)} failed: `, words(d.error?.code), because(d.error?.message)] }),
   "loop.stop_requested": () => ({ kind: "loop", tone: "wait", title: "asked the loop to stop" }),
   "loop.stopped": (d) => ({ kind: "loop", title: ["loop stopped", progress(d.loop)] }),
   "loop.budget_exhausted": (d) => ({ kind: "loop", tone: "wait", title: [`loop out of budget (${words(d.kind || "rounds")})`, progress(d.loop)] }),
@@ -112,8 +123,8 @@ const table = {
   "tool.finished": (d) => result(d),
   "tool.parked": (d) => parked(d, false),
   "tool.resolved": (d) => ({ kind: "decision", tone: d.success ? "good" : "bad", title: [name(d.name), " given its outcome by hand"], body: [fold("outcome", d.content, "plain")] }),
-  "approval.decided": (d) => ({
-    kind: "decision", tone: d.decision?.startsWith("allow") ? "good" : "bad", title: [name(d.name), " ", decisions[d.decision] || words(d.decision), d.matcher ? [" for ", h("code", {}, line(`${d.matcher.kind} ${d.matcher.pattern}`, 120))] : ""],
+  "approval.decided": (d, ev, around) => ({
+    kind: "decision", tone: d.decision?.startsWith("allow") ? "good" : "bad", title: [name(d.name), " ", decisionOf(d.decision, around.unknown.has(d.generation)), d.matcher ? [" for ", h("code", {}, line(`${d.matcher.kind} ${d.matcher.pattern}`, 120))] : ""],
     body: said(d.note, "person"),
   }),
   "question.answered": (d) => ({ kind: "decision", tone: "good", title: ["answered ", d.name ? name(d.name) : "the question"], body: said(d.answer, "person") }),
