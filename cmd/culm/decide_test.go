@@ -89,7 +89,7 @@ func TestDecisionsThatAreNotSent(t *testing.T) {
 		status      int
 		err         string
 	}{
-		"several wait":          {"approve demo", two, exitUsage, "2 items wait in demo; name one of them"},
+		"several wait":          {"approve demo", two, exitUsage, "2 items wait in demo (culm pending demo shows them); name one: c1 (Write), c2 (Write)"},
 		"another waits":         {"approve demo c9", one, exitFailed, "no call c9 waits; another does"},
 		"nothing waits":         {"approve demo", waits(), exitFailed, "nothing ever did"},
 		"global at a pipe":      {"approve demo --global", one, exitUsage, "--confirm-global"},

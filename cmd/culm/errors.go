@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -51,8 +52,30 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	return fmt.Sprintf("refused, %s: %s", show.Clean(r.why.Code), show.Clean(r.why.Message))
+	return fmt.Sprintf("refused, %s: %s", show.Clean(r.why.Code), show.Clean(shellWords(r.why)))
 }
+
+// shellWords is the message of a refusal, which speaks to programs, without the
+// names of the wire: what a person types instead is in the hint.
+func shellWords(e aggregate.Error) string {
+	if n, ok := e.Details["waiting"].(float64); ok && e.Code == aggregate.CodeCallsOpen {
+		return waitingCalls(int(n)) + " for a person"
+	}
+	text, rest, found := strings.Cut(e.Message, "; ")
+	if found && wireName.MatchString(rest) {
+		return text
+	}
+	return wireName.ReplaceAllStringFunc(e.Message, func(name string) string { return spokenCommand[name] })
+}
+
+// spokenCommand are commands of the wire that refusals name, as a person types
+// them.
+var spokenCommand = map[string]string{
+	"session.create": "culm session create", "question.answer": "culm answer", "approval.decide": "culm approve or culm deny", "tool.resolve": "culm resolve",
+	"run.cancel": "culm cancel", "loop.continue": "culm loop continue", "loop.abandon": "culm loop abandon",
+}
+
+var wireName = regexp.MustCompile(`\b(?:session\.create|question\.answer|approval\.decide|tool\.resolve|run\.cancel|loop\.continue|loop\.abandon)\b`)
 
 // unreachable: no NATS server answers at the address.
 type unreachable struct {
@@ -116,7 +139,9 @@ var hints = map[string]string{
 	aggregate.CodeUnavailable:           "nothing is known to be stored; the same command with the same --id may be tried again",
 	aggregate.CodePayloadTooLarge:       "shorten the text; large content belongs into a file that the message names",
 	aggregate.CodeInvalidToken:          "names have 1 to 64 letters, digits, _ and -, and do not begin with _",
-	aggregate.CodeCallsOpen:             "calls wait for a person: culm pending %s",
+	aggregate.CodeCallsOpen:             "decide them (culm pending %[1]s), or give the run up (culm cancel %[1]s)",
+	aggregate.CodeTypedDecisionRequired: "what it takes: culm pending %s",
+	aggregate.CodeOwnershipNotCurrent:   "culm session show %[1]s tells what has it; culm cancel %[1]s ends that",
 	aggregate.CodeInvalidBounds:         "1 to 100 iterations, from as many rounds up to 1000, and a prompt of 1 to 16384 bytes",
 	aggregate.CodeGoldConflict:          "a loop and an enabled goal judge exclude each other",
 	aggregate.CodePromptNotCurrentUser:  "give the prompt with the command; it is stored with it",

@@ -10,6 +10,7 @@ type loopStart struct {
 	Iterations uint32 `short:"n" required:"" placeholder:"N" help:"How often to repeat the prompt, 1 to 100."`
 	Rounds     uint32 `placeholder:"N" help:"Most rounds of all iterations together, up to 1000; by default ten for each iteration."`
 	OnPark     string `enum:"end,pause" default:"pause" placeholder:"WHAT" help:"What a call that waits for a person does to the loop: pause, it goes on after the decision; or end, the call still runs, and then the loop is blocked until somebody continues or abandons it (${default})."`
+	MaxRounds  uint32 `placeholder:"N" help:"Most rounds of the run that the loop is; the lower of this and --rounds holds."`
 	budget
 	Follow bool `short:"f" help:"Show what happens until the loop ends."`
 	commandFlags
@@ -26,7 +27,7 @@ func (c *loopStart) Run(ctx context.Context, a *app) error {
 	if c.Rounds == 0 {
 		c.Rounds = min(10*c.Iterations, maxLoopRounds)
 	}
-	body := some(data{"prompt": prompt, "budget": c.budget.data()})
+	body := some(data{"prompt": prompt, "budget": c.budget.data(c.MaxRounds)})
 	body["loop"] = data{"max_iterations": c.Iterations, "max_total_rounds": c.Rounds, "on_park": c.OnPark}
 	return a.request(ctx, request{
 		session: string(c.Session), name: "run.request", body: body,

@@ -109,7 +109,7 @@ func TestSessionListWithoutViews(t *testing.T) {
 			t.Errorf("the empty list says %q", r.out)
 		}
 	}
-	if r := culm(t, &fake{views: map[string][]string{}}, "session", "list", "--text", "x"); r.out != "no such session; culm session list shows what there is\n" {
+	if r := culm(t, &fake{views: map[string][]string{}}, "session", "list", "--text", "x"); r.out != "no session has “x”; culm session list shows what there is\n" {
 		t.Errorf("nothing found: %q", r.out)
 	}
 }

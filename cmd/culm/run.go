@@ -45,14 +45,13 @@ func (a *app) text(arg string) (string, error) {
 
 // budget bounds a run; 0 is no bound.
 type budget struct {
-	MaxRounds    uint32 `placeholder:"N" help:"Most rounds of the run."`
 	MaxTokens    uint64 `placeholder:"N" help:"Most model tokens of the run."`
 	MaxToolCalls uint32 `placeholder:"N" help:"Most tool calls of the run."`
 	MaxSubagents uint32 `placeholder:"N" help:"Most subagents of the run."`
 }
 
-func (b budget) data() data {
-	return some(data{"max_rounds": b.MaxRounds, "max_total_tokens": b.MaxTokens, "max_tool_calls": b.MaxToolCalls, "max_subagents": b.MaxSubagents})
+func (b budget) data(rounds uint32) data {
+	return some(data{"max_rounds": rounds, "max_total_tokens": b.MaxTokens, "max_tool_calls": b.MaxToolCalls, "max_subagents": b.MaxSubagents})
 }
 
 // prompting is how a person gives a prompt.
@@ -75,6 +74,7 @@ func (p prompting) prompt(a *app) (string, error) {
 
 type run struct {
 	prompting
+	MaxRounds uint32 `default:"50" placeholder:"N" help:"Most rounds of the run, 0 for no bound: a model may never stop by itself (${default})."`
 	budget
 	Follow bool `short:"f" help:"Show what happens until the run ends."`
 	commandFlags
@@ -86,7 +86,7 @@ func (c *run) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return a.request(ctx, request{
-		session: string(c.Session), name: "run.request", body: some(data{"prompt": prompt, "budget": c.budget.data()}),
+		session: string(c.Session), name: "run.request", body: some(data{"prompt": prompt, "budget": c.budget.data(c.MaxRounds)}),
 		follow: c.Follow, prompted: prompt != "", flags: c.commandFlags,
 	})
 }

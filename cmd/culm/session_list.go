@@ -61,7 +61,7 @@ func (c *sessionList) Run(ctx context.Context, a *app) error {
 	case errors.Is(err, errNoneListed) && !c.filtered(): // views that have just begun know less than the streams
 		return c.fromStreams(ctx, a, b)
 	case errors.Is(err, errNoneListed) && !a.JSON:
-		_, err = fmt.Fprintln(a.out, "no such session; culm session list shows what there is")
+		_, err = fmt.Fprintf(a.out, "no session %s; culm session list shows what there is\n", c.sought())
 		return err
 	case errors.Is(err, errNoneListed):
 		return nil
@@ -72,6 +72,18 @@ func (c *sessionList) Run(ctx context.Context, a *app) error {
 }
 
 func (c *sessionList) filtered() bool { return c.Status != "" || c.Text != "" }
+
+// sought says what the filters want of a session.
+func (c *sessionList) sought() string {
+	var parts []string
+	if c.Status != "" {
+		parts = append(parts, "is "+c.Status)
+	}
+	if c.Text != "" {
+		parts = append(parts, "has "+show.Quote(c.Text, 80))
+	}
+	return strings.Join(parts, " and ")
+}
 
 // viewed are the sessions as the views have them.
 func (c *sessionList) viewed(ctx context.Context, a *app, b backend, cut *bool) iter.Seq2[listed, error] {

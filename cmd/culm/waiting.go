@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -108,11 +109,27 @@ func choose(items []item, session, call string) (*item, error) {
 	case len(items) == 0:
 		return nil, errNothingWaits
 	case call == "":
-		return nil, usage(fmt.Errorf("%d items wait in %s; name one of them: culm pending %s", len(items), session, session), nil)
+		return nil, usage(fmt.Errorf("%d items wait in %s (culm pending %s shows them); name one: %s", len(items), session, session, named(items)), nil)
 	}
 	return nil, refused(session, &aggregate.Error{
 		Code: aggregate.CodePendingQuestionMismatch, Message: fmt.Sprintf("no call %s waits; %s", show.Clip(show.Clean(call), 80), others(len(items))),
 	})
+}
+
+// namesShown bounds the items that an error names.
+const namesShown = 10
+
+// named lists items with their tools.
+func named(items []item) string {
+	var names []string
+	for i := range items {
+		if i == namesShown {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, items[i].name()+" ("+show.Clip(show.Clean(items[i].Tool), 40)+")")
+	}
+	return strings.Join(names, ", ")
 }
 
 func others(n int) string {
