@@ -190,6 +190,9 @@ func (h *Handler) readEvents(ctx context.Context, session string, q EventsQuery,
 	if q.Limit < 0 || q.Limit > maxEvents {
 		return readRefusal(session, reject(CodeInvalidCommand, "events.limit is %d, allowed are 1 to %d", q.Limit, maxEvents))
 	}
+	if q.After >= through && through > 0 { // there is nothing after it: the answer is where that leaves the reader
+		return h.readEnd(ctx, session, through)
+	}
 	limit, room := cmp.Or(q.Limit, defaultEvents), h.opts.MaxReply
 	reply := ReadReply{OK: true, Session: session, Sequence: q.After, Events: []jsontext.Value{}}
 	for r, err := range h.opts.Log.Read(ctx, session, q.After, through) {
@@ -210,6 +213,22 @@ func (h *Handler) readEvents(ctx context.Context, session string, q EventsQuery,
 	}
 	if len(reply.Events) == 0 && reply.Next != nil {
 		return readRefusal(session, reject(CodePayloadTooLarge, "event %d does not fit into one answer; read it from the stream", q.After+1).with("sequence", q.After+1))
+	}
+	return reply
+}
+
+// readEnd answers no events, and the event at last as the place to go on from.
+func (h *Handler) readEnd(ctx context.Context, session string, last uint64) ReadReply {
+	reply := ReadReply{OK: true, Session: session, Sequence: last, Events: []jsontext.Value{}}
+	for r, err := range h.opts.Log.Read(ctx, session, last-1, last) {
+		if err != nil {
+			return readRefusal(session, asRejection(err))
+		}
+		e, err := events.Decode(r.Payload)
+		if e.Birth == "" {
+			return readRefusal(session, asRejection(malformed(r, err)))
+		}
+		reply.Birth, reply.HeadHash = e.Birth, events.Hash(r.Payload)
 	}
 	return reply
 }

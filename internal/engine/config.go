@@ -11,6 +11,7 @@ import (
 
 	"culm/bus"
 	"culm/internal/config"
+	"culm/projection/web"
 	"culm/provider"
 	"culm/tool"
 )
@@ -100,6 +101,11 @@ func (c *Config) complete() error {
 	if c.HTTP != "" {
 		if p := config.SettingProblem("http", c.HTTP); p != "" {
 			return usage("--http %q %s", c.HTTP, p)
+		}
+	}
+	if c.HTTPTokens != "" && c.httpAddress() != "" && !c.NoProjector { // else nobody reads it
+		if err := web.CheckTokens(c.HTTPTokens); err != nil {
+			return usage("--http-tokens: %v", err)
 		}
 	}
 	if err := c.checkServer(); err != nil {

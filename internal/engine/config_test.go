@@ -24,6 +24,7 @@ func TestConfig_Check(t *testing.T) {
 		"needs a cluster":  {Data: "d", Replicas: 3},
 		"--sessions":       {Data: "d", Sessions: -1},
 		"--http-actor":     {Data: "d", HTTPActor: "_a"},
+		"--http-tokens":    {Data: "d", HTTP: "127.0.0.1:0", HTTPTokens: "no-such-file"},
 		"runner name":      {Data: "d", RunnerName: "a b"},
 		`--http "x"`:       {Data: "d", HTTP: "x"},
 		"--data":           {},

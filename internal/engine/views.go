@@ -35,13 +35,31 @@ func (v *views) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		v.e.log.Error("no views for now: queries and the page wait", "err", err)
+		v.e.log.Error("no views for now: queries and the page wait", "err", err, "do", v.advice(err))
 		select {
 		case <-time.After(viewsPause):
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// Result codes of SQLite for a file that is damaged, or none of its own.
+const (
+	sqliteCorrupt = 11
+	sqliteNotADB  = 26
+)
+
+// advice is what heals the error.
+func (v *views) advice(err error) string {
+	var coded interface {
+		error
+		Code() int
+	}
+	if errors.As(err, &coded) && (coded.Code()&0xff == sqliteCorrupt || coded.Code()&0xff == sqliteNotADB) {
+		return "the file is damaged and holds nothing that the log does not: stop the engine, remove " + filepath.Join(v.e.cfg.Data, viewsFile) + " with its -wal and -shm, and start it; or run projector rebuild"
+	}
+	return "it is tried again every " + viewsPause.String()
 }
 
 func (v *views) once(ctx context.Context) error {

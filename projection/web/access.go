@@ -29,7 +29,16 @@ func (a Access) Apply(o *Options, address string) (err error) {
 		return err
 	}
 	o.Tokens = &Tokens{}
-	return o.Tokens.Add(a.actor(), token)
+	if err := o.Tokens.Add(a.actor(), token); err != nil {
+		return fmt.Errorf("token of the page in %s: %w; without the file a new one is made", a.KeepIn, err)
+	}
+	return nil
+}
+
+// CheckTokens says what is wrong with a file of lines "actor token".
+func CheckTokens(name string) error {
+	_, err := readTokensFile(name)
+	return err
 }
 
 func readTokensFile(name string) (*Tokens, error) {

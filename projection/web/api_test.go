@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -210,6 +211,12 @@ func TestTokens(t *testing.T) {
 	}
 	if again, err := KeptToken(file); err != nil || again != first {
 		t.Errorf("%q, then %q (%v)", first, again, err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Repeat("\x00\xff", 40)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Access{KeepIn: file}).Apply(&Options{}, "127.0.0.1:0"); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("a damaged token is refused without the name of its file: %v", err)
 	}
 	w := newWorld(t, func(o *Options) { o.TokenForReads = true })
 	for name, edits := range map[string][]func(*http.Request){"without a token": nil, "with a wrong one": {as("x" + adaToken)}} {

@@ -1,0 +1,37 @@
+package projection
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"culm/events"
+)
+
+// lostLog has lost the last event of every session.
+type lostLog struct{ *events.Mem }
+
+func (l lostLog) Sessions(ctx context.Context) ([]events.Info, error) {
+	infos, err := l.Mem.Sessions(ctx)
+	for i := range infos {
+		infos[i].LastSeq, infos[i].Lost = infos[i].LastSeq+1, 1
+	}
+	return infos, err
+}
+
+// TestCheck_DamagedLogIsNotWaitedFor: what the store has lost is told at once;
+// only a session that was deleted or made anew settles.
+func TestCheck_DamagedLogIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	log := events.NewMem()
+	fill(t, log, "s", 4)
+	o := options(t, log)
+	start(t, o).awaitReady().await(log).stop()
+	log.Rewrite("s", func(l []events.Record) []events.Record { return l[:3] })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	report, err := Check(ctx, CheckOptions{File: o.File, Log: lostLog{log}, Settle: time.Hour}, nil)
+	if err != nil || report.Differences != 1 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
