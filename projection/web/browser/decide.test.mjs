@@ -116,6 +116,7 @@ test("what was decided is told: what exactly, by whom, and what ran of it", asyn
   await row.getByText("its outcome is unknown").waitFor({ timeout: 30000 });
   assert.equal(await row.locator("details[open]").count(), 1, "what was open has closed");
   const again = page.locator(".card.k-unknown", { hasText: "Told later" });
+  await again.locator("header code", { hasText: "rm -r build" }).waitFor();
   await again.getByRole("button", { name: "Run it again" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Run it again" }).click();
   const second = page.locator(".decided li", { hasText: "allowed again, its outcome was unknown" });
@@ -165,6 +166,27 @@ test("a plain run whose runner was lost is resumed, after a confirmation", async
   await page.context().close();
 });
 
+test("a decided call that no run has taken up is run by Resume", async () => {
+  const r = await parked("taken", { name: "Bash", arguments: '{"command":"make"}' }, { question: "Run it?", request: { tool_name: "Bash", permission_type: "execute_command", resource: "make" } });
+  const page = await at("#/s/taken");
+  await page.locator(".card").getByRole("button", { name: "Allow once" }).click();
+  const run = (await e.until("sessions/taken/state", (s) => s.state.run?.status === "requested")).state.run;
+  await r.claim(run.run_id); // and is not heard of any more
+  await page.getByRole("button", { name: "Resume", exact: true }).click({ timeout: 30000 });
+  await page.getByRole("dialog").getByText("1 decided call runs first").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
+  const next = (await e.until("sessions/taken/state", (s) => s.state.run?.status === "requested" && s.state.run.run_id !== run.run_id)).state.run;
+  await r.claim(next.run_id);
+  const stop = alive(r);
+  assert.equal((await r.do("replay.start")).result.replay.arguments, '{"command":"make"}');
+  await r.do("tool.finish", { tool_call_id: "c1", success: true, content: "made" });
+  await page.locator(".ev", { hasText: "Bash succeeded (as approved)" }).waitFor();
+  stop();
+  await r.finish("cancelled");
+  quiet(page);
+  await page.context().close();
+});
+
 test("a loop that ended because a call waited says so, and rounds have one number", async () => {
   const r = await Runner.create(e, "waited", { title: "Waited" });
   await r.request({ prompt: "Improve the zebra.", loop: { max_iterations: 3, max_total_rounds: 30 } });
@@ -194,7 +216,7 @@ test("a loop that ended because a call waited says so, and rounds have one numbe
   await page.context().close();
 });
 
-test("a session is made with mode, model and workspace; what is said in passing covers no button", async () => {
+test("a session is made with mode, model and workspace, and a loop that pauses; what is said in passing covers no button", async () => {
   const page = await at("#/", { viewport: { width: 1280, height: 800 } });
   await page.keyboard.press("n");
   const dialog = page.getByRole("dialog");
@@ -210,6 +232,12 @@ test("a session is made with mode, model and workspace; what is said in passing 
   const [toast, run] = await Promise.all([page.locator(".toast").boundingBox(), page.getByRole("button", { name: "Run", exact: true }).boundingBox()]);
   assert.ok(toast.y + toast.height <= run.y, "it covers the Run button");
   await shot(page, "toast");
+  // A loop that is asked for here waits with its calls, and goes on after the decision.
+  await page.getByPlaceholder("Ask for a run").fill("Twice.");
+  await page.getByLabel("Iterations").fill("2");
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.locator(".ev", { hasText: "asked for a loop: 2 iterations" }).waitFor();
+  assert.equal((await e.get("sessions/made/events")).events.at(-1).data.loop_request.on_park, "pause");
   await page.keyboard.press("Escape");
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press("?");

@@ -24,7 +24,7 @@ export class Card {
   }
 
   head(inSession) {
-    const i = this.item, r = i.request;
+    const i = this.item, r = i.request || i.call;
     const link = h("a", { href: `#/s/${encodeURIComponent(i.session)}?at=${i.since_seq}` }, i.title ? line(i.title, 60) : content(i.session));
     return h("header", {},
       h("span", { class: "kind" }, { approval: "Approval", question: "Question", unknown: "Unknown outcome" }[i.kind] || i.kind),
@@ -33,7 +33,7 @@ export class Card {
   }
 
   what() {
-    const i = this.item, q = i.question || {}, r = i.request || {};
+    const i = this.item, q = i.question || {}, r = i.request || i.call;
     const args = h("div", { class: "would" });
     this.showArguments(args, i.arguments);
     const each = this.acts && i.kind === "question" && this.several().length; // each stands with its options

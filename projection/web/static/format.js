@@ -38,5 +38,8 @@ export function elapsed(ms) {
   return Math.floor(ms / 60000) + " min " + Math.round((ms % 60000) / 1000) + " s";
 }
 
+/** modelOf names a model as commands take it. */
+export const modelOf = (m) => `${m.provider}/${m.model}`;
+
 /** words turns a code into words: "budget_exhausted" -> "budget exhausted". */
 export const words = (code) => String(code ?? "").replaceAll("_", " ");

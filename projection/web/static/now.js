@@ -2,7 +2,7 @@
 
 import { h, show, add, after, line, content } from "./dom.js";
 import * as api from "./api.js";
-import { pill, bar, ago, progressOf, titleOf, why } from "./status.js";
+import { pill, bar, ago, progressOf, titleOf, why, loops } from "./status.js";
 import { say } from "./dialog.js";
 import { plural, short, words } from "./format.js";
 
@@ -57,7 +57,7 @@ function part(title, n, rows, none, more = "") {
 }
 
 function row(s) {
-  const running = s.run && s.loop;
+  const running = s.run && loops(s);
   return h("li", {}, h("a", { href: "#/s/" + encodeURIComponent(s.session), class: "line" },
     pill(s.status), h("span", { class: "title" }, titleOf(s), s.title ? h("span", { class: "dim mono small" }, " ", content(s.session)) : ""),
     h("span", { class: "what" }, running ? [bar(s.loop), h("span", {}, progressOf(s.loop))] : why(s) ? h("span", {}, why(s)) : h("span", { class: "dim" }, s.run ? (s.run.round !== undefined ? `round ${s.run.round + 1}` : words(s.run.status)) : s.last_outcome ? "last run " + words(s.last_outcome) : "no run yet", s.usage.total ? ` · ${short(s.usage.total)} tokens in all` : "")),

@@ -9,7 +9,7 @@ import { sessionUsage } from "./usage.js";
 import { Cards } from "./decide.js";
 import { ask, busy, say } from "./dialog.js";
 import { pill, bar, progressOf, why, titleOf } from "./status.js";
-import { count, clock, when, plural } from "./format.js";
+import { count, clock, when, plural, modelOf } from "./format.js";
 
 const kinds = [["", "Everything"], ["message", "Messages"], ["tool", "Tools"], ["decision", "Decisions"], ["run", "Runs and rounds"]];
 
@@ -165,7 +165,7 @@ export class SessionPage {
     document.title = visible(`${s.title || this.id} · culm`);
     show(this.title, titleOf({ title: s.title, session: this.id }, 120));
     show(this.facts, i ? pill(i.status) : "", s.title ? h("span", { class: "mono" }, content(this.id)) : "",
-      s.model ? h("span", {}, line(`${s.model.provider}/${s.model.model}`, 60)) : "", h("span", {}, plural(this.last - this.timeline.first + 1, "event")),
+      s.model ? h("span", {}, line(modelOf(s.model), 60)) : "", h("span", {}, plural(this.last - this.timeline.first + 1, "event")),
       this.badge, h("a", { class: "link", href: "#", onclick: (e) => { e.preventDefault(); this.export(); } }, "export"),
       note ? h("span", { class: "bad" }, note) : "");
     const about = i ? why(i) : "";
@@ -231,7 +231,7 @@ export class SessionPage {
       e.preventDefault();
       busy(go, error, async () => {
         const data = text.value.trim() ? { prompt: text.value } : {}, n = +iterations.value;
-        if (n > 1) data.loop = { max_iterations: n, max_total_rounds: +rounds.value };
+        if (n > 1) data.loop = { max_iterations: n, max_total_rounds: +rounds.value, on_park: "pause" }; // it goes on after the decision;
         await this.request(data.prompt || data.loop ? "run.request" : "run.resume", data);
         text.value = "";
         this.scrub(0);

@@ -4,7 +4,7 @@
 
 import { h, show, add, after, toast, content } from "./dom.js";
 import * as api from "./api.js";
-import { pill, bar, ago, progressOf, titleOf, tone } from "./status.js";
+import { pill, bar, ago, progressOf, titleOf, tone, loops } from "./status.js";
 import { plural } from "./format.js";
 
 const filters = [["", "All"], ["running", "Running"], ["waiting", "Waiting"], ["failed", "Failed"], ["blocked", "Blocked"], ["stuck", "Stuck"], ["idle", "Idle"], ["closed", "Closed"]];
@@ -129,8 +129,8 @@ function fillRow(el, s) {
   show(link,
     h("span", { class: "first" }, h("span", { class: "title" }, titleOf(s)), ago(s.updated_at)),
     h("span", { class: "second" }, pill(s.status), h("span", { class: "dim prog" },
-      s.waiting ? plural(s.waiting, "item") : s.loop && (s.run || s.loop.status === "paused") ? progressOf(s.loop) : s.title ? content(s.session) : "")),
-    s.loop && s.run ? bar(s.loop) : "");
+      s.waiting ? plural(s.waiting, "item") : loops(s) ? progressOf(s.loop) : s.title ? content(s.session) : "")),
+    s.run && loops(s) ? bar(s.loop) : "");
   if (!had) add(el, link);
 }
 

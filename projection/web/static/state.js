@@ -3,14 +3,14 @@
 import { h, show, add, line, block, content } from "./dom.js";
 import { facts, fold } from "./words.js";
 import { bar, progressOf, pill } from "./status.js";
-import { count, words, when, full } from "./format.js";
+import { count, words, modelOf, when, full } from "./format.js";
 
 /** stateView shows the answer of a state read. */
 export function stateView(reply) {
   const st = reply.state, s = st.session;
   return h("div", { class: "state" },
     section("Session", facts([
-      ["title", s.title], ["model", s.model && `${s.model.provider} / ${s.model.model}`], ["effort", s.reasoning_effort], ["workspace", s.workspace], ["kind", s.kind === "root" ? "" : s.kind],
+      ["title", s.title], ["model", s.model && modelOf(s.model)], ["effort", s.reasoning_effort], ["workspace", s.workspace], ["kind", s.kind === "root" ? "" : s.kind],
       ["parent", s.parent?.session], ["mode", s.mode === s.effective_mode ? s.mode : `${s.mode}, in effect ${s.effective_mode}`], ["plan mode", s.plan && "on since " + full(when(s.plan.entered_at))],
       ["read only", s.read_only && "yes"], ["policy enforced", s.enforce_policy && "yes"], ["nobody approves", s.no_human_approver && "yes"], ["closed", s.closed && "yes"],
       ["created", full(when(s.created_at))], ...Object.entries(s.metadata || {}).map(([k, v]) => [k, v]),

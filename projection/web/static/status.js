@@ -22,6 +22,9 @@ export function progressOf(loop) {
   return `iteration ${count(Math.max(loop.iterations_started, 1))} of ${count(loop.max_iterations)}, round ${count(loop.rounds_started)} of ${count(loop.max_total_rounds)}`;
 }
 
+/** loops says that the session is in its loop, not in a run after it. */
+export const loops = (s) => s.loop && ["running", "finalizing", "paused"].includes(s.loop.status);
+
 /** bar draws how far a loop is: whole iterations, and rounds below. */
 export function bar(loop) {
   if (!loop || !loop.max_iterations) return "";

@@ -3,7 +3,7 @@
 import { h, show, line, content } from "./dom.js";
 import * as api from "./api.js";
 import { bars, table } from "./chart.js";
-import { count, short, elapsed, plural } from "./format.js";
+import { count, short, elapsed, plural, modelOf } from "./format.js";
 
 async function all(name, q, most = 4) {
   const items = [];
@@ -34,7 +34,7 @@ export async function usagePage(el) {
     h("section", {}, h("h2", {}, "By day"),
       bars(days.map((i) => ({ label: i.day.slice(5), parts: parts(i.usage), tip: `${i.day}: ${count(i.usage.total)} tokens, ${plural(i.rounds, "round")}` })), ["prompt", "completion"], { label: "Tokens by day" })),
     h("section", {}, h("h2", {}, "By model"), h("div", { class: "scroll" }, table(["model", "rounds", "prompt", "completion", "tokens"],
-      byModel.map((i) => [i.model ? line(`${i.provider} / ${i.model}`, 60) : "not named", i.rounds, ...tokens(i.usage)])))),
+      byModel.map((i) => [i.model ? line(modelOf(i), 60) : "not named", i.rounds, ...tokens(i.usage)])))),
     h("section", {}, h("h2", {}, bySession.length > 50 ? "The 50 largest sessions" : "By session"), h("div", { class: "scroll" }, table(["session", "rounds", "prompt", "completion", "tokens"],
       bySession.slice(0, 50).map((i) => [h("a", { href: "#/s/" + encodeURIComponent(i.session) }, content(i.session)), i.rounds, ...tokens(i.usage)])))));
 }

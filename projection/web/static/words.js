@@ -1,7 +1,7 @@
 // What an event says, in words: who reads them should not have to know types.
 
 import { h, add, content, line, block, pretty } from "./dom.js";
-import { count, elapsed, plural, words } from "./format.js";
+import { count, elapsed, plural, words, modelOf } from "./format.js";
 import { Around } from "./around.js";
 
 /**
@@ -73,7 +73,7 @@ export function decisionOf(decision, again) {
 }
 
 const table = {
-  "session.created": (d) => ({ kind: "session", title: ["session created ", d.title ? b(d.title) : ""], body: [facts([["mode", d.mode], ["model", d.model && `${d.model.provider} / ${d.model.model}`], ["workspace", d.workspace], ["parent", d.parent?.session]])] }),
+  "session.created": (d) => ({ kind: "session", title: ["session created ", d.title ? b(d.title) : ""], body: [facts([["mode", d.mode], ["model", d.model && modelOf(d.model)], ["workspace", d.workspace], ["parent", d.parent?.session]])] }),
   "session.configured": (d) => ({ kind: "session", tone: "dim", title: ["settings changed ", d.title ? b(d.title) : ""] }),
   "session.mode_changed": (d) => ({ kind: "session", title: ["permission mode is now ", b(d.mode), d.effective_mode !== d.requested_mode ? ` (in effect: ${d.effective_mode})` : ""] }),
   "session.plan_entered": (d) => ({ kind: "session", title: ["plan mode on: nothing may change the world", because(d.reason)] }),
@@ -89,7 +89,7 @@ const table = {
   }),
   "run.started": (d) => ({
     kind: "run", tone: "dim",
-    title: ["run started by ", b(d.runner), d.roster?.primary?.model ? [" with ", b(d.roster.primary.model)] : "",
+    title: ["run started by ", b(d.runner), d.roster?.primary?.model ? [" with ", b(modelOf(d.roster.primary))] : "",
       d.loop ? `, loop of ${count(d.loop.max_iterations)} iterations, at most ${count(d.loop.max_total_rounds)} rounds` : "", d.replays ? `, ${d.replays} decided calls to run first` : ""],
   }),
   "run.refused": (d) => ({ kind: "run", tone: "bad", title: ["run refused: ", words(d.code), because(d.message)], body: unknown(d.unknown) }),
