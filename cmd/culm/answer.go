@@ -105,8 +105,8 @@ func (a *app) decideQuestion(ctx context.Context, b backend, it *item, v verdict
 type resolve struct {
 	Session sessionName `arg:"" help:"Name of the session."`
 	Call    string      `arg:"" help:"Id of the call, as culm pending tells it."`
-	Success *string     `xor:"outcome" required:"" placeholder:"TEXT" help:"It happened; this is its result, as the model will read it."`
-	Failed  *string     `xor:"outcome" required:"" placeholder:"TEXT" help:"It did not happen, or went wrong; this is what the model will read."`
+	Success *string     `xor:"outcome" placeholder:"TEXT" help:"It happened; this is its result, as the model will read it."`
+	Failed  *string     `xor:"outcome" placeholder:"TEXT" help:"It did not happen, or went wrong; this is what the model will read."`
 	Follow  bool        `short:"f" help:"Show what happens until the run ends."`
 	commandFlags
 }
@@ -117,6 +117,9 @@ func (resolve) Help() string {
 }
 
 func (c *resolve) Run(ctx context.Context, a *app) error {
+	if c.Success == nil && c.Failed == nil { // not "required": the usage line would ask for both
+		return usage(errors.New("missing: --success=TEXT or --failed=TEXT"), nil)
+	}
 	b, err := a.connect(ctx)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"culm/events"
+	"culm/internal/show"
 )
 
 // recordOf makes a record of stored bytes that came without their place: the
@@ -43,7 +44,7 @@ func (a *app) readFile(name string) ([]auditable, error) {
 	}
 	bySession := map[string][]events.Record{}
 	var order []string
-	last := events.Record{Session: "unknown"}
+	last, placed := events.Record{Session: "unknown"}, false
 	lines := bufio.NewReaderSize(in, 1<<16)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -52,6 +53,7 @@ func (a *app) readFile(name string) ([]auditable, error) {
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			r := recordOf(line)
+			placed = placed || r.Session != ""
 			if r.Session == "" {
 				r.Session, r.Seq = last.Session, last.Seq+1
 			}
@@ -64,6 +66,12 @@ func (a *app) readFile(name string) ([]auditable, error) {
 		if err != nil {
 			break
 		}
+	}
+	if !placed && len(order) > 0 {
+		if name == "-" {
+			name = "standard input"
+		}
+		return nil, fmt.Errorf("%s is no log: it has not one event, a line each, as culm log SESSION --json prints them", show.Clip(show.Clean(name), 200))
 	}
 	logs := make([]auditable, len(order))
 	for i, s := range order {

@@ -125,3 +125,13 @@ func TestAuditOfNothing(t *testing.T) {
 		t.Errorf("empty file: status %d, err %q", r.status, r.err)
 	}
 }
+
+// A file that is no log is told in one sentence, not line by line.
+func TestAuditOfAFileThatIsNoLog(t *testing.T) {
+	for _, text := range []string{"# A page\n\nof text\n", "{\n \"a\": 1\n}\n", `{"a":1}`} {
+		r := culmAt(t, &fake{}, false, text, "audit", "--file", "-")
+		if r.status != exitFailed || r.out != "" || r.err != "culm: standard input is no log: it has not one event, a line each, as culm log SESSION --json prints them\n" {
+			t.Errorf("%q: status %d, out %q, err %q", text, r.status, r.out, r.err)
+		}
+	}
+}

@@ -112,7 +112,7 @@ func (c *policyAdd) Run(ctx context.Context, a *app) error {
 		judged.RuleID = "to-be-made-up"
 	}
 	if err := policy.CheckRule(judged); err != nil {
-		return usage(err, nil)
+		return usage(withKinds(err, rule), nil)
 	}
 	if rule.Effect == policy.EffectAllow && a.terminal && !c.Yes {
 		if err := a.confirm(ctx, fmt.Sprintf("Allow %s for %s %s %s, without asking?", rule.PermissionType, strings.ReplaceAll(rule.Matcher.Kind, "_", " "), exact(rule.Matcher.Pattern), whereOf(rule))); err != nil {
@@ -140,6 +140,22 @@ func (c *policyAdd) Run(ctx context.Context, a *app) error {
 		return a.tell(r, "rule %s is there already", show.Clean(out.RuleID))
 	}
 	return a.tell(r, "rule %s added (policy revision %d)", show.Clean(out.RuleID), r.Sequence)
+}
+
+// withKinds adds to a matcher that does not go with the type those that do.
+func withKinds(err error, r policy.Rule) error {
+	f, ok := errors.AsType[*policy.FieldError](err)
+	if !ok || f.Field != "matcher.kind" || !policy.KnownType(r.PermissionType) {
+		return err
+	}
+	var fit []string
+	for _, kind := range policy.Kinds() {
+		err := policy.CheckMatcher(r.PermissionType, events.Matcher{Kind: kind, Pattern: "x"})
+		if e, ok := errors.AsType[*policy.FieldError](err); !ok || e.Field != "matcher.kind" {
+			fit = append(fit, kind)
+		}
+	}
+	return fmt.Errorf("a rule for %s takes %s, not %s", r.PermissionType, oneOf(fit), show.Clip(show.Clean(r.Matcher.Kind), 40))
 }
 
 func whereOf(r policy.Rule) string {

@@ -43,6 +43,9 @@ func (c *policyTest) Run(ctx context.Context, a *app) error {
 		}
 		permissions = f.Permissions
 	}
+	if err := c.check(); err != nil {
+		return err
+	}
 	b, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -62,6 +65,15 @@ func (c *policyTest) Run(ctx context.Context, a *app) error {
 		return usage(fmt.Errorf("--type %s is no permission type; see culm policy add --help", show.Clean(in.Request.Type)), nil)
 	}
 	return a.tellVerdict(in)
+}
+
+// check asks for the resource of a call of known tools: without one the name of
+// the tool would be judged in its place.
+func (c *policyTest) check() error {
+	if c.Resource != "" || c.Arguments != "" || tool.Describe(c.Tool, "").Resource != c.Tool {
+		return nil
+	}
+	return usage(fmt.Errorf("what would %s be done to? Give it behind the name (a path, a command, a URL), or the call's --arguments", show.Clip(show.Clean(c.Tool), 40)), nil)
 }
 
 // fill puts what the arguments say over what the session says.

@@ -39,7 +39,9 @@ var phrases = []struct {
 	{regexp.MustCompile(`^(.+): expected duration but got ("[^"]*").*$`), "$1 takes a duration such as 500ms, 10s or 2m, not $2"},
 	{regexp.MustCompile(`^(.+): expected "<key>=<value>" but got (.+)$`), "$1 takes KEY=VALUE, not $2"},
 	{regexp.MustCompile(`^(.+): expected .+ value but got "EOL" .*$`), "$1 takes a value, and none is given"},
+	{regexp.MustCompile(`^(--limit)[^:]*: expected .+ value but got "(-\d+)" \((?:short|long) flag\).*$`), "$1 takes 0 or more, not $2"},
 	{regexp.MustCompile(`^(.+): expected .+ value but got ("[^"]*") \((?:short|long) flag\).*$`), "$1 takes a value, not $2"},
+	{regexp.MustCompile(`^unknown flag --(after|since)\b.*$`), "unknown flag --$1, did you mean \"--from\"?"},
 	{regexp.MustCompile(`^(.+): missing value, expecting .*$`), "$1 takes a value, and none is given"},
 }
 
