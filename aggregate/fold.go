@@ -49,7 +49,7 @@ func malformed(r events.Record, err error) error {
 
 // lostEnd makes ErrMalformedState, too, of a log whose end is lost.
 func lostEnd(err error) error {
-	if lost, ok := errors.AsType[*events.LostError](err); ok {
+	if lost, ok := errors.AsType[*events.LostError](err); ok && !errors.Is(err, ErrMalformedState) {
 		return fmt.Errorf("fold %s@%d: %w: %w", lost.Session, lost.First, ErrMalformedState, err)
 	}
 	return err
