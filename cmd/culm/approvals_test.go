@@ -359,3 +359,60 @@ func TestALoopThatEndsWhereACallWaits(t *testing.T) {
 		t.Errorf("continued, it ends with\n%s", out)
 	}
 }
+
+// A loop whose runner is gone is blocked, and everybody who asks is told so and
+// what to do.
+func TestALoopWhoseRunnerIsGone(t *testing.T) {
+	url := startEngineWith(t, engine.Config{NoRunner: true, Lease: time.Second})
+	must(t, url, "session", "create", "demo")
+	var reply struct {
+		Result outcome `json:"result"`
+	}
+	if err := json.Unmarshal([]byte(must(t, url, "loop", "start", "demo", "the next draft", "-n", "3", "--json")), &reply); err != nil {
+		t.Fatal(err)
+	}
+	b, err := dialNATS(t.Context(), &app{errOut: io.Discard, globals: globals{NATS: url, Prefix: "agent", Actor: "r1", Timeout: 10 * time.Second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if r, err := b.Do(t.Context(), "demo", "run.claim", data{"run_id": reply.Result.RunID, "runner": "r1"}, sendOptions{}); err != nil || !r.OK {
+		t.Fatalf("claim: %v, %+v", err, r)
+	}
+	out := "culm loop continue demo --ack or culm loop abandon demo --ack"
+	if r := person(t.Context(), t, url, "resume", "demo", "--follow"); r.status != exitFailed || !strings.Contains(r.err, "the run was interrupted") ||
+		!strings.Contains(r.out, "loop blocked at 0 of 3 iterations: its run was interrupted") || !strings.HasSuffix(r.out, "; next: "+out+"\n") {
+		t.Errorf("followed: status %d, err %q\n%s", r.status, r.err, r.out)
+	}
+	for _, args := range [][]string{{"loop", "status", "demo"}, {"session", "show", "demo"}} {
+		if text := must(t, url, args...); !strings.Contains(text, "loop       blocked: ") || !strings.Contains(text, "blocked    its run was interrupted") || !strings.Contains(text, "; "+out+"\n") {
+			t.Errorf("%v says\n%s", args, text)
+		}
+	}
+	if text := must(t, url, "session", "show", "demo"); !strings.Contains(text, "last run interrupted (lease expired: nothing was heard of its runner)") {
+		t.Errorf("show says\n%s", text)
+	}
+	if r := person(t.Context(), t, url, "run", "demo", "x"); r.status != exitFailed || !strings.Contains(r.err, "its run was interrupted") || !strings.Contains(r.err, out) {
+		t.Errorf("a run: status %d, %q", r.status, r.err)
+	}
+	must(t, url, "loop", "abandon", "demo", "--ack")
+	must(t, url, "run", "demo", "x")
+}
+
+// A terminal is not left to break words.
+func TestLinesOfEventsAreBrokenBetweenWords(t *testing.T) {
+	f := &fake{stored: map[string][]events.Record{"demo": loopOfOne(t, events.MessageSubmitted{UserMessage: events.UserMessage{Content: strings.Repeat("some words ", 12)}})}}
+	var out strings.Builder
+	a := &app{out: &out, errOut: io.Discard, width: 60, now: time.Now, place: time.UTC, dial: func(context.Context, *app) (backend, error) { return f, nil }}
+	if status := a.main(t.Context(), []string{"log", "demo"}); status != exitOK {
+		t.Fatalf("status %d", status)
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 60 {
+			t.Errorf("%d wide: %q", n, line)
+		}
+	}
+	if !strings.Contains(out.String(), "\n      ") {
+		t.Errorf("nothing is broken in\n%s", out.String())
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -74,8 +75,17 @@ func (a *app) tell(r aggregate.Reply, text string, args ...any) error {
 	if r.Duplicate {
 		text += " (already, by the first command with this id)"
 	}
-	_, err := fmt.Fprintln(a.out, text)
+	_, err := fmt.Fprintln(a.out, a.wrapped(text))
 	return err
+}
+
+// wrapped breaks lines between words where a terminal would break them within.
+func (a *app) wrapped(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = show.Wrap(lines[i], a.width, len("culm: "))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // command connects, sends one command and tells its outcome with text, or with

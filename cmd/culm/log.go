@@ -49,7 +49,7 @@ func (c *logCmd) Run(ctx context.Context, a *app) error {
 		wanted := !c.Approvals || approvals.wants(r)
 		line := ""
 		if !a.JSON {
-			line = printer.Record(r)
+			line = a.wrapped(printer.Record(r))
 		}
 		switch {
 		case !wanted || r.Seq < c.From:

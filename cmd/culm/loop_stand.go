@@ -90,7 +90,7 @@ func (a *app) tellStand(ctx context.Context, b backend, session string) {
 	}
 	if v, err := a.viewed(ctx, b, session); err == nil {
 		if text := v.stand(); text != "" {
-			fmt.Fprintln(a.out, text)
+			fmt.Fprintln(a.out, a.wrapped(text))
 		}
 	}
 }

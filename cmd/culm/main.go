@@ -95,9 +95,9 @@ func (a *app) report(err error) int {
 	}
 	if !errors.Is(err, errFindings) {
 		text, hint := a.explain(err)
-		fmt.Fprintf(a.errOut, "culm: %s\n", text)
+		fmt.Fprintln(a.errOut, a.wrapped("culm: "+text))
 		if hint != "" {
-			fmt.Fprintf(a.errOut, "      %s\n", hint)
+			fmt.Fprintln(a.errOut, a.wrapped("      "+hint))
 		}
 	}
 	return status

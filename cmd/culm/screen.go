@@ -71,11 +71,11 @@ func (s *screen) record(r events.Record) error {
 		return s.app.printRaw(r.Payload)
 	}
 	if s.asking {
-		s.held = append(s.held, s.printer.Record(r))
+		s.held = append(s.held, s.app.wrapped(s.printer.Record(r)))
 		return nil
 	}
 	s.endText()
-	_, err := fmt.Fprintln(s.app.out, s.printer.Record(r))
+	_, err := fmt.Fprintln(s.app.out, s.app.wrapped(s.printer.Record(r)))
 	return err
 }
 
