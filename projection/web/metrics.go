@@ -48,7 +48,7 @@ func NewMetrics(gauges func(context.Context) (Gauges, error)) *Metrics {
 			Name: "engine_lease_losses_total", Help: "Runs that this engine recorded as interrupted because their lease had run out.",
 		}),
 		shorterLogs: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "engine_shorter_logs", Help: "Sessions whose log ended, when this engine started, before an event that its views had seen. Not 0: events were lost.",
+			Name: "engine_shorter_logs", Help: "Sessions whose log ended, when this engine started, before an event that its views had seen, or whose stream had lost events by its own count. Not 0: events were lost.",
 		}),
 	}
 	m.registry.MustRegister(m.appends, m.commands, m.refusals, m.conflicts, m.leaseLosses, m.shorterLogs,
