@@ -133,7 +133,9 @@ func idle(ctx context.Context, o options) error {
 		}
 	}
 	done()
-	time.Sleep(5 * time.Second) // what the last commands left to do is not idleness
+	// What the last commands left to do is not idleness: the server's write buffers
+	// expire after ten seconds, the collector's rounds after them take thirty.
+	time.Sleep(45 * time.Second)
 	before, err := p.cpu()
 	if err != nil {
 		return err
