@@ -197,3 +197,22 @@ func (ReplayReparked) EventType() string    { return "replay.reparked" }
 func (PolicyModeChanged) EventType() string { return "policy.mode_changed" }
 func (PolicyRuleAdded) EventType() string   { return "policy.rule_added" }
 func (PolicyRuleRemoved) EventType() string { return "policy.rule_removed" }
+
+// Suspends says that the event leaves its run waiting for a person.
+func Suspends(d Data) bool {
+	switch d := d.(type) {
+	case ToolDenied:
+		return d.Suspends
+	case ToolFinished:
+		return d.Suspends
+	case ToolParked:
+		return d.Suspends
+	case ReplayFinished:
+		return d.Suspends
+	case ReplayBlocked:
+		return d.Suspends
+	case ReplayReparked:
+		return d.Suspends
+	}
+	return false
+}

@@ -75,7 +75,7 @@ func (w *runEnd) sees(e *events.Event) bool {
 	case events.SessionClosed:
 		w.end(w.run, errors.New("the session was closed"))
 	}
-	if suspends(e.Data) {
+	if events.Suspends(e.Data) {
 		w.end(e.Run, fmt.Errorf("%w: culm pending %s", errWaits, e.Session))
 	}
 	return w.over
@@ -96,23 +96,4 @@ func finishedBadly(d events.RunFinished) error {
 		return fmt.Errorf("the loop ended as %s", strings.ReplaceAll(string(l.Status), "_", " "))
 	}
 	return nil
-}
-
-// suspends says that the event leaves the run waiting for a person.
-func suspends(d events.Data) bool {
-	switch d := d.(type) {
-	case events.ToolDenied:
-		return d.Suspends
-	case events.ToolFinished:
-		return d.Suspends
-	case events.ToolParked:
-		return d.Suspends
-	case events.ReplayFinished:
-		return d.Suspends
-	case events.ReplayBlocked:
-		return d.Suspends
-	case events.ReplayReparked:
-		return d.Suspends
-	}
-	return false
 }

@@ -257,7 +257,7 @@ func (w *world) judge(seed uint64, seen map[string]int) {
 			w.t.Errorf("seed %d: %d %s: %s\n%s", seed, e.Seq, e.Type, bad, w.story())
 			return
 		}
-		if s := suspends(&e); s {
+		if events.Suspends(e.Data) {
 			c.suspended[e.Run] = true
 		}
 	}
@@ -270,25 +270,6 @@ func (w *world) judge(seed uint64, seen map[string]int) {
 	if err != nil || !report.OK() {
 		w.t.Errorf("seed %d: audit: %+v, %v", seed, report, err)
 	}
-}
-
-// suspends says that the run was suspended by the event.
-func suspends(e *events.Event) bool {
-	switch d := e.Data.(type) {
-	case events.ToolParked:
-		return d.Suspends
-	case events.ToolFinished:
-		return d.Suspends
-	case events.ToolDenied:
-		return d.Suspends
-	case events.ReplayFinished:
-		return d.Suspends
-	case events.ReplayBlocked:
-		return d.Suspends
-	case events.ReplayReparked:
-		return d.Suspends
-	}
-	return false
 }
 
 // story is the log in short.
