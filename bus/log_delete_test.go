@@ -177,14 +177,9 @@ func TestDelete_overtaken(t *testing.T) {
 	}
 }
 
-// TestSessions_completes_only_the_deletion_it_saw: the id that was half deleted
-// when it was listed may live again when its turn comes.
-func TestSessions_completes_only_the_deletion_it_saw(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, nil)
-	l, other := newTestLog(t, s, LogOptions{}), newTestLog(t, s, LogOptions{})
-	l.abandoned, other.abandoned = 50*time.Millisecond, 50*time.Millisecond
-	birth := born(t, l, "s")
+// halfDelete begins the deletion of s and ends, as in a crash, when it is sealed.
+func halfDelete(t *testing.T, l *JetStreamLog, birth string) {
+	t.Helper()
 	crash := errors.New("crash")
 	l.step = func(at string) error {
 		if at == "sealed" {
@@ -195,6 +190,18 @@ func TestSessions_completes_only_the_deletion_it_saw(t *testing.T) {
 	if err := l.Delete(t.Context(), "s", birth); !errors.Is(err, crash) {
 		t.Fatalf("Delete: %v", err)
 	}
+	l.step = nil
+}
+
+// TestSessions_completes_only_the_deletion_it_saw: the id that was half deleted
+// when it was listed may live again when its turn comes.
+func TestSessions_completes_only_the_deletion_it_saw(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, nil)
+	l, other := newTestLog(t, s, LogOptions{}), newTestLog(t, s, LogOptions{})
+	l.abandoned, other.abandoned = 50*time.Millisecond, 50*time.Millisecond
+	birth := born(t, l, "s")
+	halfDelete(t, l, birth)
 	var old time.Time
 	if err := l.list(t.Context(), func(found listed) { old = found.Created }); err != nil {
 		t.Fatal(err)
@@ -203,7 +210,6 @@ func TestSessions_completes_only_the_deletion_it_saw(t *testing.T) {
 		t.Fatal(err)
 	}
 	born(t, other, "s")
-	l.step = nil
 	if err := l.remove(t.Context(), "s", old); err != nil {
 		t.Error(err)
 	}
@@ -221,16 +227,7 @@ func TestCreate_meets_a_deletion_overtaken(t *testing.T) {
 	l, other := newTestLog(t, s, LogOptions{}), newTestLog(t, s, LogOptions{})
 	l.abandoned, other.abandoned = 50*time.Millisecond, 50*time.Millisecond
 	birth := born(t, l, "s")
-	crash := errors.New("crash")
-	l.step = func(at string) error {
-		if at == "sealed" {
-			return crash
-		}
-		return nil
-	}
-	if err := l.Delete(t.Context(), "s", birth); !errors.Is(err, crash) {
-		t.Fatalf("Delete: %v", err)
-	}
+	halfDelete(t, l, birth)
 	overtaken := false
 	l.step = func(at string) error {
 		if at == "looked" && !overtaken {

@@ -35,6 +35,19 @@ func createAndAppend(t *testing.T, l events.Log, payload string) {
 	}
 }
 
+// stopped is the data of a server that held the event "a" in session s, and the
+// folder of its account.
+func stopped(t *testing.T) (dir, account string) {
+	t.Helper()
+	dir = t.TempDir()
+	s := startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
+	createAndAppend(t, embeddedLog(t, s), "a")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, filepath.Join(s.StoreDir(), server.DEFAULT_GLOBAL_ACCOUNT)
+}
+
 func payloads(t *testing.T, l events.Log) (all []string) {
 	t.Helper()
 	for r, err := range l.Read(t.Context(), "s", 0, 0) {
@@ -110,13 +123,8 @@ func TestServer_DoesNotBuildOnADamagedStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			s := startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
-			createAndAppend(t, embeddedLog(t, s), "a")
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			folder := filepath.Join(s.StoreDir(), server.DEFAULT_GLOBAL_ACCOUNT, "streams", "SESSION_s")
+			dir, account := stopped(t)
+			folder := filepath.Join(account, "streams", "SESSION_s")
 			if err := damage(folder, filepath.Join(folder, server.JetStreamMetaFile), filepath.Join(folder, server.JetStreamMetaFileSum)); err != nil {
 				t.Fatal(err)
 			}
@@ -142,13 +150,7 @@ func TestServer_StartsAfterAPowerCut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			s := startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
-			createAndAppend(t, embeddedLog(t, s), "a")
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			account := filepath.Join(s.StoreDir(), server.DEFAULT_GLOBAL_ACCOUNT)
+			dir, account := stopped(t)
 			folder := filepath.Join(account, "streams", "SESSION_s")
 			if err := c.damage(filepath.Join(folder, server.JetStreamMetaFile), filepath.Join(folder, server.JetStreamMetaFileSum)); err != nil {
 				t.Fatal(err)
@@ -175,20 +177,15 @@ func TestServer_StartsAfterAPowerCut(t *testing.T) {
 // was cut off while it sealed the stream.
 func TestServer_FinishesADescriptionWrittenAnew(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	s := startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
-	createAndAppend(t, embeddedLog(t, s), "a")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	folder := filepath.Join(s.StoreDir(), server.DEFAULT_GLOBAL_ACCOUNT, "streams", "SESSION_s")
+	dir, account := stopped(t)
+	folder := filepath.Join(account, "streams", "SESSION_s")
 	meta := filepath.Join(folder, server.JetStreamMetaFile)
 	b, err := os.ReadFile(meta)
 	later := time.Now().Add(time.Second)
 	if err := errors.Join(err, os.WriteFile(meta, append(b, '\n'), 0o600), os.Chtimes(meta, later, later)); err != nil {
 		t.Fatal(err)
 	}
-	s = startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
+	s := startServer(t, ServerOptions{DataDir: dir, Sync: SyncNone})
 	if got := payloads(t, embeddedLog(t, s)); len(got) != 1 || got[0] != "a" {
 		t.Errorf("after the kill: %q", got)
 	}
