@@ -151,6 +151,57 @@ test("what was opened is open after scrolling away and back", async () => {
   await page.context().close();
 });
 
+test("somebody who scrolls up is not pulled back by what arrives in that moment", async () => {
+  await e.do("pulled", "session.create", { title: "Pulled" });
+  const say = (n, text) => Promise.all(Array.from({ length: n }, (_, i) => e.do("pulled", "message.submit", { content: `${text} ${i}` })));
+  await say(70, "early");
+  const page = await at("#/s/pulled");
+  const rests = () => page.waitForFunction(() => {
+    const s = document.querySelector(".scroller");
+    return s.scrollHeight - s.scrollTop - s.clientHeight < 2 && s.querySelector(".stretch:last-of-type .ev");
+  });
+  await rests();
+  for (let i = 0; i < 5; i++) {
+    // What is read is held until the moment after the scroll, before the page is told of it.
+    await page.evaluate(() => {
+      const read = window.fetch;
+      window.fetch = async (...args) => {
+        const r = await read(...args);
+        if (!/\/events\?/.test(args[0])) return r;
+        window.fetch = read;
+        const text = await r.text();
+        await new Promise((go) => { window.arrive = go; });
+        return new Response(text);
+      };
+    });
+    await say(4, "late " + i);
+    await page.waitForFunction(() => window.arrive);
+    const rows = await page.locator(".ev").count();
+    await page.evaluate(() => requestAnimationFrame(() => {
+      document.querySelector(".scroller").scrollTop -= 300;
+      window.arrive(); window.arrive = null;
+    }));
+    await page.waitForFunction((n) => document.querySelectorAll(".ev").length > n, rows);
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    const left = await page.locator(".scroller").evaluate((s) => s.scrollHeight - s.scrollTop - s.clientHeight);
+    assert.ok(left >= 250, `it was pulled to ${left} pixels from the end`);
+    await page.locator(".scroller").evaluate((s) => { s.scrollTop = s.scrollHeight; });
+    await rests();
+  }
+  // At the end again, it follows again, and a small step up is enough to stay.
+  await say(1, "the end");
+  await page.locator(".ev", { hasText: "the end 0" }).waitFor();
+  await rests();
+  await page.locator(".scroller").evaluate((s) => { s.scrollTop -= 20; });
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await say(3, "after");
+  await page.locator(".ev", { hasText: "after 2" }).waitFor();
+  const left = await page.locator(".scroller").evaluate((s) => s.scrollHeight - s.scrollTop - s.clientHeight);
+  assert.ok(left > 20, "a small step up is undone");
+  quiet(page);
+  await page.context().close();
+});
+
 test("a deleted session leaves the list, the page of it and the inbox", async () => {
   const r = await Runner.create(e, "doomed", { title: "Not for long" });
   await r.request({ prompt: "Ask." });

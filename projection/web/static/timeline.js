@@ -6,6 +6,7 @@ import { h, show, add, block, content, clip } from "./dom.js";
 import * as api from "./api.js";
 import { tell, facts } from "./words.js";
 import { Around } from "./around.js";
+import { Follow } from "./follow.js";
 import { clock, full, when, count } from "./format.js";
 
 const size = 50, rowHeight = 46, keep = 24; // stretches whose events are kept in memory
@@ -19,31 +20,16 @@ export class Timeline {
     this.watch = new IntersectionObserver((seen) => this.seen(seen), { root: this.scroller, rootMargin: "1200px 0px" });
     this.scroller.addEventListener("keydown", (e) => this.key(e));
     for (const by of ["wheel", "pointerdown", "keydown"]) this.scroller.addEventListener(by, () => { this.going = null; }, { passive: true });
-    this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
-    this.follow_ = true; this.top = 0;
-    this.resized = new ResizeObserver(() => { if (this.follow_ && !this.at) this.toEnd(); });
-    this.resized.observe(this.scroller);
-    this.resized.observe(this.box);
-    this.resized.observe(below);
+    this.follow = new Follow(this.scroller, [this.box, below], () => !this.at);
     this.abort = new AbortController();
   }
 
-  close() { this.abort.abort(); this.watch.disconnect(); this.resized.disconnect(); }
-
-  atEnd() { const s = this.scroller; return s.scrollHeight - s.scrollTop - s.clientHeight < 60; }
-
-  /** scrolled stops following when somebody scrolls up. Rows that get their height under the window move nothing up. */
-  scrolled() {
-    const up = this.scroller.scrollTop < this.top;
-    this.top = this.scroller.scrollTop;
-    if (this.atEnd()) this.follow_ = true; else if (up) this.follow_ = false;
-  }
+  close() { this.abort.abort(); this.watch.disconnect(); this.follow.close(); }
 
   /** grow makes room for events up to last; it keeps to the end if it was there. */
   grow(first, last) {
     if (!this.first) this.first = first;
     if (last <= this.last) return;
-    const follow = this.follow_ && !this.at;
     this.last = last;
     const n = Math.ceil((last - this.first + 1) / size);
     while (this.stretches.length < n) {
@@ -55,14 +41,8 @@ export class Timeline {
     }
     const tail = this.stretches[n - 1];
     tail.el.style.setProperty("--rows", (last - tail.from + 1) * rowHeight + "px");
-    for (const s of this.stretches.slice(-2)) if (s.near) this.fill(s, follow);
-    if (follow) this.toEnd();
-  }
-
-  toEnd() {
-    this.follow_ = true;
-    this.scroller.scrollTop = this.scroller.scrollHeight;
-    this.top = this.scroller.scrollTop; // what has shrunk is nobody's scrolling up
+    for (const s of this.stretches.slice(-2)) if (s.near) this.fill(s);
+    this.follow.stay();
   }
 
   seen(entries) {
@@ -71,7 +51,7 @@ export class Timeline {
       s.near = e.isIntersecting;
       clearTimeout(s.timer);
       if (s.near) { // what only flies past is not read
-        s.timer = setTimeout(() => this.fill(s, this.follow_ && !this.at), s.events || s.k === this.stretches.length - 1 ? 0 : 50);
+        s.timer = setTimeout(() => this.fill(s), s.events || s.k === this.stretches.length - 1 ? 0 : 50);
         continue;
       }
       s.abort?.abort();
@@ -85,7 +65,7 @@ export class Timeline {
   }
 
   /** fill loads what a stretch lacks and shows it. */
-  async fill(s, follow) {
+  async fill(s) {
     const want = Math.min(size, this.last - s.from + 1);
     if (s.loading) { s.again = true; return; }
     s.loading = true;
@@ -100,13 +80,13 @@ export class Timeline {
         s.events = (s.events || []).concat(r.events);
       }
     } catch (e) {
-      if (!this.abort.signal.aborted && (e.name !== "AbortError" || s.near)) setTimeout(() => s.near && this.fill(s, false), e.name === "AbortError" ? 0 : 2000);
+      if (!this.abort.signal.aborted && (e.name !== "AbortError" || s.near)) setTimeout(() => s.near && this.fill(s), e.name === "AbortError" ? 0 : 2000);
       return;
     } finally { s.loading = false; }
     this.remember(s);
     if (s.near && s.events) this.render(s);
-    if (follow && this.follow_) this.toEnd();
-    if (s.again) { s.again = false; if ((s.events?.length || 0) < Math.min(size, this.last - s.from + 1)) this.fill(s, follow); }
+    this.follow.stay();
+    if (s.again) { s.again = false; if ((s.events?.length || 0) < Math.min(size, this.last - s.from + 1)) this.fill(s); }
   }
 
   /** remember forgets the events of stretches that were seen long ago. */
@@ -180,10 +160,10 @@ export class Timeline {
     this.going = null; // an earlier jump pulls nowhere any more
     this.box.classList.toggle("past", seq > 0);
     for (const s of this.stretches) this.mark(s);
-    if (!seq) { this.toEnd(); return; }
+    if (!seq) { this.follow.toEnd(); return; }
     const s = this.stretches[Math.floor((seq - this.first) / size)];
     if (!s) return;
-    this.follow_ = false;
+    this.follow.set(false);
     const token = this.going = {};
     // What is above still gets its height: stay on the event until it rests.
     for (let i = 0, rest = 0, top = 0; i < 100 && rest < 4 && this.going === token; i++) {
