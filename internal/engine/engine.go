@@ -208,6 +208,7 @@ func (e *engine) begin(ctx context.Context, g *errgroup.Group, out io.Writer) er
 	}
 	g.Go(func() error { return e.watchSync(ctx) })
 	g.Go(func() error { return keepSmall(ctx) })
+	g.Go(func() error { return keepPace(ctx) })
 	url := bus.Redact(e.cfg.NATS)
 	if e.server != nil {
 		url = e.server.URL()

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -46,10 +45,9 @@ func (r *rest) done(rounds, heap, left uint64) {
 	r.rounds, r.level = rounds, left
 }
 
-// keepSmall collects while the engine rests, until ctx ends. Who turned the
-// collector off, or sets its pace, decides alone.
+// keepSmall collects while the engine rests, until ctx ends.
 func keepSmall(ctx context.Context) error {
-	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+	if collectorIsSet() {
 		return nil
 	}
 	now := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/heap/objects:bytes"}}
