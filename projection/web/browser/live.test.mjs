@@ -111,6 +111,14 @@ test("a flood of deltas keeps the page as small as it was", async () => {
   await page.context().close();
 });
 
+/** rests returns once a session's timeline is read and at its end. */
+function rests(page) {
+  return page.waitForFunction(() => {
+    const s = document.querySelector(".scroller");
+    return s && s.scrollHeight - s.scrollTop - s.clientHeight < 2 && s.querySelector(".stretch:last-of-type .ev");
+  });
+}
+
 test("what was opened is open after scrolling away and back", async () => {
   const r = await Runner.create(e, "folds");
   await r.request({ prompt: "Read." });
@@ -122,6 +130,7 @@ test("what was opened is open after scrolling away and back", async () => {
   stop();
   for (let i = 0; i < 10; i++) await Promise.all(Array.from({ length: 30 }, (_, n) => e.do("folds", "message.submit", { content: `message ${i} ${n}` })));
   const page = await at("#/s/folds");
+  await rests(page);
   await page.locator(".scroller").evaluate((s) => { s.dispatchEvent(new Event("wheel")); s.scrollTop = 0; });
   const row = page.locator(".ev", { hasText: "read_file succeeded" });
   await row.locator("summary").click();
@@ -156,11 +165,7 @@ test("somebody who scrolls up is not pulled back by what arrives in that moment"
   const say = (n, text) => Promise.all(Array.from({ length: n }, (_, i) => e.do("pulled", "message.submit", { content: `${text} ${i}` })));
   await say(70, "early");
   const page = await at("#/s/pulled");
-  const rests = () => page.waitForFunction(() => {
-    const s = document.querySelector(".scroller");
-    return s.scrollHeight - s.scrollTop - s.clientHeight < 2 && s.querySelector(".stretch:last-of-type .ev");
-  });
-  await rests();
+  await rests(page);
   for (let i = 0; i < 5; i++) {
     // What is read is held until the moment after the scroll, before the page is told of it.
     await page.evaluate(() => {
@@ -186,12 +191,12 @@ test("somebody who scrolls up is not pulled back by what arrives in that moment"
     const left = await page.locator(".scroller").evaluate((s) => s.scrollHeight - s.scrollTop - s.clientHeight);
     assert.ok(left >= 250, `it was pulled to ${left} pixels from the end`);
     await page.locator(".scroller").evaluate((s) => { s.scrollTop = s.scrollHeight; });
-    await rests();
+    await rests(page);
   }
   // At the end again, it follows again, and a small step up is enough to stay.
   await say(1, "the end");
   await page.locator(".ev", { hasText: "the end 0" }).waitFor();
-  await rests();
+  await rests(page);
   await page.locator(".scroller").evaluate((s) => { s.scrollTop -= 20; });
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   await say(3, "after");

@@ -124,7 +124,6 @@ export class SessionPage {
     this.range.max = this.last;
     this.timeline.grow(this.timeline.first, now.sequence);
     if (this.wanted) this.scrub(this.wanted);
-    else requestAnimationFrame(() => this.timeline.follow.toEnd());
     if (now.sequence < 20000) this.audit();
   }
 
