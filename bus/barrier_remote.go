@@ -62,7 +62,8 @@ func bootID() string {
 const remoteWait = 10 * time.Second
 
 // errNoBarrier: nobody answers barrier requests here.
-var errNoBarrier = errors.New("the server is embedded in an engine with --sync group, and no engine with this --prefix answers for its disk: it has another prefix, or has not started yet")
+var errNoBarrier = errors.New("the server is embedded in an engine with --sync group, and no engine with this --prefix " +
+	"answers for its disk: it has another prefix, or has not started yet")
 
 // RemoteBarrier is an events.Barrier that asks the engine that holds the
 // embedded server: at most one request is under way, and all tickets that wait

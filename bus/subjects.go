@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"culm/aggregate"
 	"culm/events"
 )
 
@@ -12,7 +13,7 @@ const (
 	// DefaultPrefix begins every subject unless another prefix is configured.
 	DefaultPrefix = "agent"
 	// SettingsSession holds the installation's policy.
-	SettingsSession = "_settings"
+	SettingsSession = aggregate.SettingsSession
 
 	maxPrefix = 128 // bytes, so that a whole subject stays far below the server's line limit
 )

@@ -166,6 +166,9 @@ var hints = map[string]string{
 }
 
 func hintFor(code, session string) string {
+	if code == aggregate.CodeSessionNotFound && session == aggregate.SettingsSession {
+		return "it begins with the first rule: culm policy add"
+	}
 	hint, ok := hints[code]
 	if !ok || !strings.Contains(hint, "%") {
 		return hint

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -63,6 +64,11 @@ func (a *app) main(ctx context.Context, args []string) (status int) {
 	}()
 	if len(args) == 0 {
 		return a.bare()
+	}
+	for i, arg := range args {
+		if !utf8.ValidString(arg) {
+			return a.report(usage(fmt.Errorf("argument %d is not UTF-8: it would be stored as something else", i+1), nil))
+		}
 	}
 	var grammar cli
 	var err error

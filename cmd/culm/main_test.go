@@ -132,11 +132,28 @@ func TestRefusalsTellCodeMessageAndHint(t *testing.T) {
 	}
 }
 
+// What is not UTF-8 would be stored with other characters in its place.
+func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
+	f := &fake{}
+	if r := culm(t, f, "send", "demo", "a\xffb"); r.status != exitUsage || !strings.Contains(r.err, "argument 3 is not UTF-8") {
+		t.Errorf("as an argument: status %d, err %q", r.status, r.err)
+	}
+	if r := culmAt(t, f, false, "a\xffb", "send", "demo", "-"); r.status != exitFailed || !strings.Contains(r.err, "standard input is not UTF-8") {
+		t.Errorf("from standard input: status %d, err %q", r.status, r.err)
+	}
+	if len(f.sent) != 0 {
+		t.Errorf("sent %+v", f.sent)
+	}
+}
+
 func TestHintsNameTheSessionAndNothingElse(t *testing.T) {
 	for code := range hints {
 		if h := hintFor(code, "demo"); strings.Contains(h, "%!") || strings.Contains(h, "%s") {
 			t.Errorf("%s: %s", code, h)
 		}
+	}
+	if h := hintFor("session_not_found", "_settings"); strings.Contains(h, "session create") {
+		t.Errorf("the policy's session: %s", h)
 	}
 	if h := hintFor("never_heard_of", "demo"); h != "" {
 		t.Errorf("a code without hint has %q", h)

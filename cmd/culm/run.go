@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
@@ -39,6 +40,9 @@ func (a *app) text(arg string) (string, error) {
 	}
 	if len(b) > 1<<20 {
 		return "", errors.New("standard input: more than 1 MiB")
+	}
+	if !utf8.Valid(b) {
+		return "", errors.New("standard input is not UTF-8: it would be stored as something else")
 	}
 	return strings.TrimRight(string(b), "\n"), nil
 }

@@ -90,7 +90,7 @@ const table = {
   "run.started": (d) => ({
     kind: "run", tone: "dim",
     title: ["run started by ", b(d.runner), d.roster?.primary?.model ? [" with ", b(modelOf(d.roster.primary))] : "",
-      d.loop ? `, loop of ${count(d.loop.max_iterations)} iterations, at most ${count(d.loop.max_total_rounds)} rounds` : "", d.replays ? `, ${d.replays} decided calls to run first` : ""],
+      d.loop ? `, loop of ${count(d.loop.max_iterations)} iterations, at most ${count(d.loop.max_total_rounds)} rounds` : "", d.replays ? `, ${plural(d.replays, "decided call")} to run first` : ""],
   }),
   "run.refused": (d) => ({ kind: "run", tone: "bad", title: ["run refused: ", words(d.code), because(d.message)], body: unknown(d.unknown) }),
   "run.cancel_requested": () => ({ kind: "run", tone: "wait", title: "asked to cancel the run" }),
