@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -143,6 +144,10 @@ func TestProjector(t *testing.T) {
 	common := []string{"--nats", server.ClientURL(), "--db", file}
 	p := invoke(t, append(common, "--http", "127.0.0.1:0")...)
 	p.out.await(t, "ready\n")
+	told, _ := p.errOut.now()
+	if _, err := os.Stat(file + ".page-token"); err != nil || !strings.Contains(told, "/healthz") {
+		t.Errorf("ready before the page answers: %v, %s", err, told)
+	}
 	_, address, _ := strings.Cut(p.errOut.await(t, "/healthz"), "url=")
 	address, _, _ = strings.Cut(address, "\n")
 	for _, path := range []string{"/healthz", "/readyz"} {

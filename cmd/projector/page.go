@@ -14,18 +14,33 @@ import (
 	"culm/projection/web"
 )
 
-// serveHTTP answers the page, its API, health and metrics until ctx ends.
-func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, views *projection.Projector, gone web.Gone) error {
+// startHTTP listens for the page, its API, health and metrics; the returned
+// function answers them until its context ends.
+func (r *runCommand) startHTTP(ctx context.Context, p *process, c *connection, views *projection.Projector, gone web.Gone) (serve func(context.Context) error, err error) {
 	if strings.EqualFold(r.HTTP, "off") {
-		return nil
+		return func(context.Context) error { return nil }, nil
+	}
+	o, keepIn, err := r.page(p, c, views, gone)
+	if err != nil {
+		return nil, err
+	}
+	s, err := web.New(o)
+	if err != nil {
+		return nil, err
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.HTTP)
 	if err != nil {
-		return fmt.Errorf("page and health on %s: %w; choose another with --http, or --http off", r.HTTP, err)
+		return nil, fmt.Errorf("page and health on %s: %w; choose another with --http, or --http off", r.HTTP, err)
 	}
-	defer func() { _ = l.Close() }()
+	p.log.Info("health", "url", "http://"+l.Addr().String()+"/healthz")
+	p.log.Info("page", "url", web.PageURL(l.Addr(), ""), "with_token", "culm page --http "+l.Addr().String()+" --file "+keepIn)
+	return func(ctx context.Context) error { return s.Serve(ctx, l) }, nil
+}
+
+// page is what the page needs; keepIn is the file of the token that is made.
+func (r *runCommand) page(p *process, c *connection, views *projection.Projector, gone web.Gone) (o web.Options, keepIn string, err error) {
 	engines := overNATS{c}
-	o := web.Options{
+	o = web.Options{
 		Query: views, Commands: engines, Read: engines, Log: c.log,
 		Feed:   bus.NewFeed(c.nc, c.log, bus.FeedOptions{Subjects: c.subjects, Logger: p.log}),
 		Deltas: bus.NewDeltas(c.nc, c.subjects), Gone: gone,
@@ -39,21 +54,16 @@ func (r *runCommand) serveHTTP(ctx context.Context, p *process, c *connection, v
 		}),
 		Healthy: c.healthy, Ready: caughtUp(views), Logger: p.log,
 	}
-	access := web.Access{Hosts: r.HTTPHosts, TokensFile: r.HTTPTokens, KeepIn: p.DB + ".page-token", Actor: r.HTTPActor}
+	keepIn = p.DB + ".page-token"
+	access := web.Access{Hosts: r.HTTPHosts, TokensFile: r.HTTPTokens, KeepIn: keepIn, Actor: r.HTTPActor}
 	err = access.Apply(&o, r.HTTP)
 	if err != nil && r.HTTPTokens != "" {
-		return fmt.Errorf("%w: --http-tokens: %w", errUsage, err)
+		return o, "", fmt.Errorf("%w: --http-tokens: %w", errUsage, err)
 	}
 	if err != nil {
-		return fmt.Errorf("page: %w", err)
+		return o, "", fmt.Errorf("page: %w", err)
 	}
-	s, err := web.New(o)
-	if err != nil {
-		return err
-	}
-	p.log.Info("health", "url", "http://"+l.Addr().String()+"/healthz")
-	p.log.Info("page", "url", web.PageURL(l.Addr(), ""), "with_token", "culm page --http "+l.Addr().String()+" --file "+access.KeepIn)
-	return s.Serve(ctx, l)
+	return o, keepIn, nil
 }
 
 func (c *connection) healthy() error {

@@ -48,8 +48,19 @@ func (r *runCommand) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return errors.Join(err, views.Close())
 	}
+	serve, err := r.startHTTP(ctx, p, c, views, gone)
+	if err == nil {
+		err = p.keepUp(ctx, views, serve)
+	}
+	drain, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	return errors.Join(err, service.Stop(drain), views.Close())
+}
+
+// keepUp runs the views and the page until ctx ends or one of them fails.
+func (p *process) keepUp(ctx context.Context, views *projection.Projector, serve func(context.Context) error) error {
 	g, running := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.serveHTTP(running, p, c, views, gone) })
+	g.Go(func() error { return serve(running) })
 	g.Go(func() error { return p.sayReady(running, views) })
 	g.Go(func() error {
 		err := views.Run(running)
@@ -58,10 +69,7 @@ func (r *runCommand) Run(ctx context.Context, p *process) error {
 		}
 		return err
 	})
-	err = g.Wait()
-	drain, cancel := context.WithTimeout(context.Background(), drainTime)
-	defer cancel()
-	return errors.Join(err, service.Stop(drain), views.Close())
+	return g.Wait()
 }
 
 func (p *process) sayReady(ctx context.Context, views *projection.Projector) error {
