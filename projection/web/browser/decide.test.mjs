@@ -110,7 +110,7 @@ test("what was decided is told: what exactly, by whom, and what ran of it", asyn
   await row.getByRole("button", { name: /cut: show all/ }).click();
   await row.getByRole("button", { name: /cut: show all/ }).waitFor({ state: "detached" });
   // It starts, and its runner is lost; let it run again.
-  const next = (await e.get("sessions/told/state")).state.run.run_id;
+  const next = (await e.requested("told")).run_id;
   await r.claim(next);
   await r.do("replay.start");
   await row.getByText("its outcome is unknown").waitFor({ timeout: 30000 });
@@ -122,7 +122,7 @@ test("what was decided is told: what exactly, by whom, and what ran of it", asyn
   const second = page.locator(".decided li", { hasText: "allowed again, its outcome was unknown" });
   await second.getByText("rm -r build").first().waitFor();
   await second.getByText("execute command").waitFor();
-  await r.claim((await e.get("sessions/told/state")).state.run.run_id);
+  await r.claim((await e.requested("told")).run_id);
   stop = alive(r);
   await r.do("replay.start");
   await r.do("tool.finish", { tool_call_id: "rm", success: true, content: "gone" });
@@ -154,9 +154,9 @@ test("a plain run whose runner was lost is resumed, after a confirmation", async
   await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
   await page.locator(".ev", { hasText: "run requested (retry)" }).waitFor();
   await page.getByRole("button", { name: "Resume", exact: true }).waitFor({ state: "detached" });
-  const state = (await e.get("sessions/broken/state")).state;
-  assert.equal(state.run.cause, "retry");
-  await r.claim(state.run.run_id);
+  const run = await e.requested("broken");
+  assert.equal(run.cause, "retry");
+  await r.claim(run.run_id);
   await r.round();
   await r.answer("Done.");
   await r.finish();
@@ -170,12 +170,12 @@ test("a decided call that no run has taken up is run by Resume", async () => {
   const r = await parked("taken", { name: "Bash", arguments: '{"command":"make"}' }, { question: "Run it?", request: { tool_name: "Bash", permission_type: "execute_command", resource: "make" } });
   const page = await at("#/s/taken");
   await page.locator(".card").getByRole("button", { name: "Allow once" }).click();
-  const run = (await e.until("sessions/taken/state", (s) => s.state.run?.status === "requested")).state.run;
+  const run = await e.requested("taken");
   await r.claim(run.run_id); // and is not heard of any more
   await page.getByRole("button", { name: "Resume", exact: true }).click({ timeout: 30000 });
   await page.getByRole("dialog").getByText("1 decided call runs first").waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
-  const next = (await e.until("sessions/taken/state", (s) => s.state.run?.status === "requested" && s.state.run.run_id !== run.run_id)).state.run;
+  const next = await e.requested("taken", run.run_id);
   await r.claim(next.run_id);
   const stop = alive(r);
   assert.equal((await r.do("replay.start")).result.replay.arguments, '{"command":"make"}');
@@ -200,8 +200,7 @@ test("a loop that ended because a call waited says so, and rounds have one numbe
   await page.locator(".ev", { hasText: "round 3 of 30 (iteration 3 of 3)" }).waitFor();
   await page.locator(".ev", { hasText: "round 1 of 30 (iteration 1 of 3)" }).first().waitFor();
   await page.locator(".card").getByRole("button", { name: "Deny" }).click();
-  const state = (await e.until("sessions/waited/state", (s) => s.state.run)).state;
-  await r.claim(state.run.run_id);
+  await r.claim((await e.requested("waited")).run_id);
   await r.round();
   await r.answer("Then not.");
   await r.finish();

@@ -66,6 +66,11 @@ export class Engine {
     return body;
   }
 
+  /** requested is the run that waits for a runner, once there is one other than the given. */
+  async requested(session, other) {
+    return (await this.until(`sessions/${session}/state`, (s) => s.state.run?.status === "requested" && s.state.run.run_id !== other)).state.run;
+  }
+
   /** projector starts a projector on the engine's server, with a page of its own. */
   async projector() {
     const p = new Projector(this, await freePort());

@@ -270,9 +270,9 @@ test("a loop whose runner died is continued, after a confirmation", async () => 
   await shot(page, "continue-dialog");
   await page.getByRole("dialog").getByRole("button", { name: "Continue loop" }).click();
   await page.locator(".ev", { hasText: "continued the loop: 3 iterations" }).waitFor();
-  const state = (await e.get("sessions/lost/state")).state;
-  assert.equal(state.run.cause, "continue");
-  await r.claim(state.run.run_id);
+  const run = await e.requested("lost");
+  assert.equal(run.cause, "continue");
+  await r.claim(run.run_id);
   await page.locator(".progress").getByText("iteration 1 of 3").waitFor();
   await r.finish("cancelled");
   quiet(page);
