@@ -45,7 +45,7 @@ func errCode(err error) int {
 	return 0
 }
 
-// requester is the one way to the server; a *nats.Conn, or a test's fault.
+// requester is a way to the server: a *nats.Conn, asks, or a test's fault.
 type requester interface {
 	RequestMsgWithContext(ctx context.Context, msg *nats.Msg) (*nats.Msg, error)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -57,8 +58,11 @@ type LogOptions struct {
 type JetStreamLog struct {
 	opts LogOptions
 	api  jsAPI
+	acks requester // of appends
 	js   jetstream.JetStream
 	nc   *nats.Conn
+	// takes is the greatest message the server took when that was last asked.
+	takes atomic.Int64
 	// abandoned is abandonedAfter, less in tests.
 	abandoned time.Duration
 	claims    claims // of others
@@ -91,7 +95,8 @@ func NewJetStreamLog(ctx context.Context, nc *nats.Conn, opts LogOptions) (*JetS
 	}
 	l := &JetStreamLog{
 		opts: opts, js: js, nc: nc, abandoned: abandonedAfter,
-		api: jsAPI{req: nc, wait: opts.AckWait, retry: opts.RetryFor, health: opts.Health},
+		acks: newAsks(nc, opts.AckWait),
+		api:  jsAPI{req: nc, wait: opts.AckWait, retry: opts.RetryFor, health: opts.Health},
 	}
 	if opts.ReadOnly {
 		return l, nil
@@ -122,71 +127,29 @@ func (l *JetStreamLog) Append(ctx context.Context, session string, expected uint
 		return appendError(session, expected, errReadOnly)
 	}
 	a := l.newAttempt(session, expected, eventType, payload)
-	if err := l.fits(&a); err != nil {
+	defer a.release()
+	if err := l.fits(a); err != nil {
 		return appendError(session, expected, err)
 	}
-	err := l.publish(ctx, &a)
+	err := l.publish(ctx, a)
 	if err == nil {
 		return nil
 	}
-	return l.resolve(ctx, &a, err)
+	return l.resolve(ctx, a, err)
 }
 
 // Fits implements events.Log, by the limit that the server named when the
 // connection was made.
 func (l *JetStreamLog) Fits(session string, expected uint64, eventType string, payload []byte) error {
 	a := l.newAttempt(session, expected, eventType, payload)
-	if err := l.fits(&a); err != nil {
+	defer a.release()
+	if err := l.fits(a); err != nil {
 		return appendError(session, expected, err)
 	}
 	return nil
 }
 
-func (l *JetStreamLog) fits(a *attempt) error {
-	if size, most := msgSize(&a.msg), l.nc.MaxPayload(); most > 0 && size > most {
-		return fmt.Errorf("%w: %d bytes with headers, the server takes %d", events.ErrTooLarge, size, most)
-	}
-	return nil
-}
-
-var contentTypeValue = []string{events.ContentType}
-
 var errReadOnly = errors.New("the log is read only")
-
-// attempt is one append on its way.
-type attempt struct {
-	session, stream string
-	expected        uint64
-	payload         []byte
-	msg             nats.Msg
-}
-
-func (l *JetStreamLog) newAttempt(session string, expected uint64, eventType string, payload []byte) attempt {
-	a := attempt{session: session, stream: streamPrefix + session, expected: expected, payload: payload}
-	a.msg = nats.Msg{
-		Subject: l.opts.Subjects.Log(session, eventType),
-		Header: nats.Header{
-			headerContentType: contentTypeValue,
-			headerExpectedSeq: {strconv.FormatUint(expected, 10)},
-			headerExpectedStr: {a.stream},
-		},
-		Data: payload,
-	}
-	return a
-}
-
-// publish sends the append once; nil is the server's acknowledgement.
-func (l *JetStreamLog) publish(ctx context.Context, a *attempt) error {
-	answer, err := l.api.once(ctx, &a.msg)
-	if err != nil {
-		return err
-	}
-	seq, err := parseAck(answer.Data, a.stream)
-	if err == nil && seq != a.expected+1 {
-		err = fmt.Errorf("acknowledged as %d", seq)
-	}
-	return err
-}
 
 // resolve learns the outcome of an append that was not acknowledged, for
 // whatever reason, by reading back; it publishes again only while nothing is
@@ -286,13 +249,4 @@ func appendError(session string, expected uint64, err error) error {
 		return err
 	}
 	return fmt.Errorf("append %s@%d: %w", session, expected, err)
-}
-
-// msgSize is what the server counts against max_payload: headers and payload.
-func msgSize(m *nats.Msg) int64 {
-	size := len("NATS/1.0\r\n") + len("\r\n") + len(m.Data)
-	for k, v := range m.Header {
-		size += len(k) + len(": ") + len(v[0]) + len("\r\n")
-	}
-	return int64(size)
 }

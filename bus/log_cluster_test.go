@@ -37,16 +37,16 @@ func TestJetStreamLog_replicated(t *testing.T) {
 	wrong(3)
 	wrong(9)
 
-	f := &faulty{nc: l.nc}
+	f := &faulty{}
 	f.fault = times(1, isAppend, func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 		if _, err := l.nc.RequestMsgWithContext(ctx, m); err != nil {
 			return nil, err
 		}
 		return nil, context.DeadlineExceeded
 	})
-	l.api.req = f
+	undo := f.putInto(l)
 	fillLog(t, l, "s", 6)
-	l.api.req = l.nc
+	undo()
 
 	raceWhileLeaderGoes(t, c, []*JetStreamLog{l, newLog(), newLog()})
 

@@ -18,8 +18,9 @@ import (
 
 // faulty passes requests on, or does what the test says instead.
 type faulty struct {
-	nc *nats.Conn
-	mu sync.Mutex
+	nc   *nats.Conn
+	acks requester // for appends
+	mu   sync.Mutex
 	// fault is asked for each request; false passes it on.
 	fault func(ctx context.Context, m *nats.Msg) (answer *nats.Msg, err error, handled bool)
 	seen  []string // subjects
@@ -35,15 +36,25 @@ func (f *faulty) RequestMsgWithContext(ctx context.Context, m *nats.Msg) (*nats.
 			return answer, err
 		}
 	}
+	if isAppend(m) {
+		return f.acks.RequestMsgWithContext(ctx, m)
+	}
 	return f.nc.RequestMsgWithContext(ctx, m)
+}
+
+// putInto lets the log's requests go through f; undo ends that.
+func (f *faulty) putInto(l *JetStreamLog) (undo func()) {
+	f.nc, f.acks = l.nc, l.acks
+	l.api.req, l.acks = f, f
+	return func() { l.api.req, l.acks = f.nc, f.acks }
 }
 
 // faultyLog is a log whose requests go through the returned faults.
 func faultyLog(t *testing.T, s *natstest.Server) (*JetStreamLog, *faulty) {
 	t.Helper()
 	l := newTestLog(t, s, LogOptions{AckWait: 200 * time.Millisecond, RetryFor: 20 * time.Second})
-	f := &faulty{nc: l.nc}
-	l.api.req = f
+	f := &faulty{}
+	f.putInto(l)
 	return l, f
 }
 
