@@ -27,8 +27,9 @@ const (
 
 // ServiceOptions configure the front door of an engine.
 type ServiceOptions struct {
-	// Conn says how to connect; the service dials a connection of its own with
-	// the same options, so that it can drain it.
+	// Conn is the engine's connection. Answers go out through it; for what comes
+	// in, the service dials one of its own with the same options, so that it can
+	// drain it.
 	Conn     *nats.Conn
 	Subjects Subjects
 	Handler  aggregate.Service
@@ -49,7 +50,8 @@ type Service struct {
 	handler  aggregate.Service
 	subjects Subjects
 	log      *slog.Logger
-	conn     *nats.Conn // its own
+	conn     *nats.Conn // its own, for what comes in
+	out      *nats.Conn // the engine's: answers go to the server together with appends
 	micro    micro.Service
 	ctx      context.Context // of every request; ends with Stop
 	cancel   context.CancelFunc
@@ -73,7 +75,7 @@ func StartService(o ServiceOptions) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("command service: connect: %w", err)
 	}
-	s := &Service{handler: o.Handler, subjects: o.Subjects, log: o.Logger, conn: conn}
+	s := &Service{handler: o.Handler, subjects: o.Subjects, log: o.Logger, conn: conn, out: o.Conn}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -202,9 +204,9 @@ func (s *Service) answerRead(to string, r *aggregate.ReadReply) {
 func (s *Service) send(to, session string, body []byte, h nats.Header) {
 	var err error
 	if h == nil {
-		err = s.conn.Publish(to, body)
+		err = s.out.Publish(to, body)
 	} else {
-		err = s.conn.PublishMsg(&nats.Msg{Subject: to, Header: h, Data: body})
+		err = s.out.PublishMsg(&nats.Msg{Subject: to, Header: h, Data: body})
 	}
 	if err != nil {
 		s.log.Error("a reply was not sent", "session", session, "err", err)

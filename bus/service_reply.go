@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -30,7 +31,7 @@ func refusalReply(r *aggregate.Request, e *aggregate.Error) aggregate.Reply {
 // cannot be, cut is true and the result says that it was omitted: the event may
 // be stored, so the answer must neither fail nor read as a refusal.
 func encodeReply(r *aggregate.Reply, limit int) (body []byte, h nats.Header, cut bool) {
-	body, err := json.Marshal(r, replyOptions)
+	body, err := spellReply(r)
 	if err != nil || len(body)+headerRoom > limit {
 		short := *r
 		short.Error, cut = shorten(r.Error), true
@@ -41,6 +42,39 @@ func encodeReply(r *aggregate.Reply, limit int) (body []byte, h nats.Header, cut
 	}
 	return body, errorHeader(r.OK, r.Error), cut
 }
+
+// spellReply is json.Marshal of a reply; what is no refusal is spelled here,
+// where a reflected struct would cost more than all the rest of an answer.
+func spellReply(r *aggregate.Reply) ([]byte, error) {
+	if !r.OK || r.Error != nil {
+		return json.Marshal(r, replyOptions)
+	}
+	b := make([]byte, 0, replyRoom+len(r.Session)+len(r.Command)+len(r.Result))
+	b, err := jsontext.AppendQuote(append(b, `{"ok":true,"session":`...), r.Session)
+	if r.Command != "" && err == nil {
+		b, err = jsontext.AppendQuote(append(b, `,"command":`...), r.Command)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b = strconv.AppendUint(append(b, `,"sequence":`...), r.Sequence, 10)
+	if r.Duplicate {
+		b = append(b, `,"duplicate":true`...)
+	}
+	if e := r.Event; e != nil {
+		b = strconv.AppendUint(append(b, `,"event":{"sequence":`...), e.Sequence, 10)
+		b = append(append(append(b, `,"type":"`...), e.Type...), `"}`...)
+	} else {
+		b = append(b, `,"event":null`...)
+	}
+	if len(r.Result) > 0 {
+		b = append(append(b, `,"result":`...), r.Result...)
+	}
+	return append(b, '}'), nil
+}
+
+// replyRoom is room for the rest of a reply that is spelled here.
+const replyRoom = 192
 
 // encodeRead spells the reply of a read in at most limit bytes; one that is
 // longer becomes the refusal payload_too_large.

@@ -2,9 +2,11 @@ package bus
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go/micro"
 
@@ -73,4 +75,29 @@ func BenchmarkService(b *testing.B) {
 	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "commands/s")
 	_ = svc.Stop(context.Background())
+}
+
+// TestSpellReply: what is spelled by hand is what the library would spell.
+func TestSpellReply(t *testing.T) {
+	t.Parallel()
+	event := &aggregate.EventRef{Sequence: math.MaxUint64, Type: "message.submitted"}
+	for _, r := range []aggregate.Reply{
+		{OK: true},
+		{OK: true, Session: "s", Command: "c", Sequence: 7, Event: event, Result: jsontext.Value(`{"message_id":"m"}`)},
+		{OK: true, Session: "s", Command: `a "quoted" \ <id> & ~`, Sequence: 1, Duplicate: true, Event: event, Result: jsontext.Value(`{}`)},
+		{OK: true, Session: "s", Sequence: 3, Result: jsontext.Value(`{"text":"‚\u0000"}`)},
+		{Session: "s", Sequence: 3, Error: &aggregate.Error{Code: "c", Message: "no", Details: map[string]any{"b": 1, "a": 2}}},
+		{OK: true, Error: &aggregate.Error{Code: "c"}},
+	} {
+		want, err := json.Marshal(&r, replyOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := spellReply(&r); err != nil || string(got) != string(want) {
+			t.Errorf("%s, %v\nwant %s", got, err, want)
+		}
+	}
+	if _, err := spellReply(&aggregate.Reply{OK: true, Session: "\xff"}); err == nil {
+		t.Error("what is no text was spelled")
+	}
 }

@@ -42,10 +42,10 @@ func (s *Service) settle(ctx context.Context) error {
 		if waited := s.flight.wait(ctx); waited != nil {
 			err = errors.Join(err, fmt.Errorf("%d requests unanswered: %w", s.flight.requests.Load(), waited))
 		}
-		if s.conn.IsConnected() && ctx.Err() == nil {
-			err = errors.Join(err, flush(ctx, s.conn))
+		if s.out.IsConnected() && ctx.Err() == nil {
+			err = errors.Join(err, flush(ctx, s.out))
 		}
-		if err == nil || s.conn.IsConnected() || s.conn.IsClosed() {
+		if err == nil || s.conn.IsConnected() && s.out.IsConnected() || s.conn.IsClosed() {
 			return err
 		}
 	}
