@@ -3,6 +3,7 @@ package aggregate
 import (
 	"container/list"
 	"sync"
+	"time"
 )
 
 // actor owns one session's state: its jobs run one after the other, on a
@@ -11,7 +12,7 @@ type actor struct {
 	session string
 
 	mu      sync.Mutex
-	queue   []func(*actor)
+	queue   []job
 	running bool
 
 	// What follows belongs to the running job.
@@ -25,20 +26,20 @@ type actor struct {
 }
 
 // push queues a job; start says that the caller must start run.
-func (a *actor) push(job func(*actor)) (start, ok bool) {
+func (a *actor) push(j job) (start, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.queue) >= maxQueued {
 		return false, false
 	}
-	a.queue = append(a.queue, job)
+	a.queue = append(a.queue, j)
 	start = !a.running
 	a.running = true
 	return start, true
 }
 
 // run works the queue off and calls idle when it is empty.
-func (a *actor) run(idle func(*actor)) {
+func (a *actor) run(patience time.Duration, idle func(*actor)) {
 	for {
 		a.mu.Lock()
 		if len(a.queue) == 0 {
@@ -50,8 +51,8 @@ func (a *actor) run(idle func(*actor)) {
 		jobs := a.queue
 		a.queue = nil
 		a.mu.Unlock()
-		for _, job := range jobs {
-			job(a)
+		for _, j := range jobs {
+			j.do(a, patience)
 		}
 	}
 }
@@ -73,7 +74,7 @@ func newCache(limit int) cache {
 
 // push queues a job for the session, whose actor then cannot be evicted until
 // it is idle; start and ok are those of actor.push.
-func (c *cache) push(session string, job func(*actor)) (a *actor, start, ok bool) {
+func (c *cache) push(session string, j job) (a *actor, start, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a = c.all[session]
@@ -85,7 +86,7 @@ func (c *cache) push(session string, job func(*actor)) (a *actor, start, ok bool
 		c.order.Remove(a.element)
 		a.element = nil
 	}
-	start, ok = a.push(job)
+	start, ok = a.push(j)
 	return a, start, ok
 }
 

@@ -52,6 +52,7 @@ type Handler struct {
 	cancel   context.CancelFunc
 	// workers are the goroutines that serve actors.
 	workers workers
+	moment  moment
 	work    sync.WaitGroup
 	// reads are the reads of whole logs that are under way; others wait in line.
 	reads  chan struct{}
@@ -136,22 +137,14 @@ const maxQueued = 1024
 // has waited longer than the timeout is refused when its turn comes: whoever
 // sent it has given up or sent it again, and work for nobody would make the
 // others wait as long.
-func (h *Handler) submit(session string, job func(*actor), refused func(*Rejection)) {
-	queued, run := time.Now(), job
-	job = func(a *actor) {
-		if waited := time.Since(queued); waited > h.opts.Timeout {
-			refused(reject(CodeUnavailable, "it waited %s for its turn; retry with the same command id", waited.Round(time.Millisecond)))
-			return
-		}
-		run(a)
-	}
+func (h *Handler) submit(session string, run func(*actor), refused func(*Rejection)) {
 	h.closed.RLock()
 	defer h.closed.RUnlock()
 	if h.down {
 		refused(reject(CodeUnavailable, "the engine is stopping; retry with the same command id"))
 		return
 	}
-	a, start, ok := h.cache.push(session, job)
+	a, start, ok := h.cache.push(session, job{time.Now(), run, refused})
 	if !ok {
 		refused(reject(CodeUnavailable, "%d commands wait for this session already; retry with the same command id", maxQueued))
 		return
@@ -165,7 +158,7 @@ func (h *Handler) submit(session string, job func(*actor), refused func(*Rejecti
 // serve works an actor's queue off.
 func (h *Handler) serve(a *actor) {
 	defer h.work.Done()
-	a.run(h.cache.idle)
+	a.run(h.opts.Timeout, h.cache.idle)
 }
 
 // bounded is the context of one job: it ends with the handler's, the caller's

@@ -27,9 +27,7 @@ type transaction struct {
 
 // handle judges one command and answers it once its outcome is durable.
 func (h *Handler) handle(a *actor, r Request, done func(Reply)) {
-	ctx, cancel := h.until()
-	defer cancel()
-	reply := h.judge(ctx, a, r)
+	reply := h.judge(h.until(), a, r)
 	h.answer(a.ticket, func(err error) {
 		if err != nil {
 			reply = h.refusal(r, 0, asRejection(err))

@@ -141,17 +141,17 @@ func (e *engine) waitIdle(t *testing.T) {
 func TestCache_IdleTwice(t *testing.T) {
 	t.Parallel()
 	c := newCache(8)
-	old, _, _ := c.push("s", func(*actor) {})
+	old, _, _ := c.push("s", job{run: func(*actor) {}})
 	old.mu.Lock()
 	old.queue, old.running = nil, false
 	old.mu.Unlock()
 	c.idle(old) // without a state: it goes
-	young, start, ok := c.push("s", func(*actor) {})
+	young, start, ok := c.push("s", job{run: func(*actor) {}})
 	if young == old || !start || !ok {
 		t.Fatalf("the empty actor stayed")
 	}
 	c.idle(old) // late
-	if again, start, _ := c.push("s", func(*actor) {}); again != young || start {
+	if again, start, _ := c.push("s", job{run: func(*actor) {}}); again != young || start {
 		t.Error("two actors of one session")
 	}
 	old.state = &State{}

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"crypto/sha1" //nolint:gosec // of UUIDs
 	"strconv"
 
 	"github.com/google/uuid"
@@ -13,7 +14,20 @@ var idSpace = uuid.MustParse("6f3b4f0e-6f0b-5d8e-9c55-2f7a0c1d9b11")
 // command again gives the same ids: a UUID (version 5) of birth, command id,
 // purpose and index.
 func (env Env) mint(purpose string, index int) string {
-	return uuid.NewSHA1(idSpace, []byte(env.Birth+"\x00"+env.Command+"\x00"+purpose+"\x00"+strconv.Itoa(index))).String()
+	var room [256]byte
+	b := append(room[:0], idSpace[:]...)
+	b = append(b, env.Birth...)
+	b = append(b, 0)
+	b = append(b, env.Command...)
+	b = append(b, 0)
+	b = append(b, purpose...)
+	b = append(b, 0)
+	b = strconv.AppendInt(b, int64(index), 10)
+	sum := sha1.Sum(b) //nolint:gosec // what version 5 is defined by
+	id := uuid.UUID(sum[:16])
+	id[6] = id[6]&0x0f | 5<<4 // version
+	id[8] = id[8]&0x3f | 0x80 // variant
+	return id.String()
 }
 
 // factCommand stands for the command in what a fact of the engine after seq

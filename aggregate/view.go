@@ -213,4 +213,6 @@ func cutText(s string, n int) string {
 	return s[:n]
 }
 
-func marshal(v any) (jsontext.Value, error) { return json.Marshal(v, json.Deterministic(true)) }
+func marshal(v any) (jsontext.Value, error) { return json.Marshal(v, resultOptions) }
+
+var resultOptions = json.Deterministic(true)
