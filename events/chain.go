@@ -29,17 +29,18 @@ func (h Head) Next(e *Event, stored []byte) Head {
 // Hash is the lower-case hex SHA-256 of b.
 func Hash(b []byte) string {
 	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	var text [2 * sha256.Size]byte
+	hex.Encode(text[:], sum[:])
+	return string(text[:])
 }
 
 // CommandDigest is what two commands with one id are compared by: the hex
 // SHA-256 of the subject, a zero byte and the body.
 func CommandDigest(subject string, body []byte) string {
-	h := sha256.New()
-	h.Write([]byte(subject))
-	h.Write([]byte{0})
-	h.Write(body)
-	return hex.EncodeToString(h.Sum(nil))
+	var room [1024]byte // most commands fit, and nothing is allocated for them
+	b := append(room[:0], subject...)
+	b = append(b, 0)
+	return Hash(append(b, body...))
 }
 
 // Chain faults, by what an auditor would say happened.

@@ -1,9 +1,11 @@
 package events
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -27,6 +29,9 @@ func Encode(e Event) ([]byte, error) { return registry.encode(e) }
 // ignorable; with ErrUnknownEvent all but Data is filled.
 func Decode(stored []byte) (Event, error) { return registry.decode(stored) }
 
+// buffers hold the data of an event until its envelope is written around it.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 func (c catalogue) encode(e Event) ([]byte, error) {
 	if e.Data == nil {
 		return nil, fmt.Errorf("encode %q: %w: no data", e.Type, ErrUnknownEvent)
@@ -38,7 +43,11 @@ func (c catalogue) encode(e Event) ([]byte, error) {
 	if err := e.checkAttributes(); err != nil {
 		return nil, fmt.Errorf("encode %s: %w: %w", def.Type, ErrMalformed, err)
 	}
-	data, err := json.Marshal(e.Data, writeOptions)
+	buf, _ := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buf)
+	buf.Reset()
+	err := json.MarshalWrite(buf, e.Data, writeOptions)
+	data := buf.Bytes()
 	if err == nil {
 		err = checkDepth(data, MaxDepth)
 	}
@@ -141,10 +150,24 @@ func (w *writer) raw(s string) *writer { w.b = append(w.b, s...); return w }
 func (w *writer) number(n uint64) { w.b = strconv.AppendUint(w.b, n, 10) }
 
 func (w *writer) text(s string) {
+	if isPlain(s) {
+		w.b = append(append(append(w.b, '"'), s...), '"')
+		return
+	}
 	var err error
 	if w.b, err = jsontext.AppendQuote(w.b, s); err != nil && w.err == nil {
 		w.err = err
 	}
+}
+
+// isPlain says that s is ASCII that needs no escape.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *writer) time(t time.Time) {
