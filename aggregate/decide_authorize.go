@@ -52,10 +52,10 @@ func decideAuthorize(s *State, run *Run, c ToolAuthorize, env Env) (Decision, *R
 	access := events.Access{PermissionType: c.PermissionType, Resource: c.Resource}
 	switch v.Decision {
 	case policy.Allow:
-		if call.Authorized && call.Access == access {
+		if call.Authorized && call.Access == access && call.Risk == c.Risk && call.Mutating == q.Mutating {
 			return nothing(authorizeResult{Decision: policy.Allow, Step: v.Step, RuleID: v.RuleID})
 		}
-		return appendEvent(events.ToolAuthorized{CallRef: call.ref(), Access: access, Mutating: q.Mutating, Verdict: v.Event()})
+		return appendEvent(events.ToolAuthorized{CallRef: call.ref(), Access: access, Mutating: q.Mutating, Risk: c.Risk, Verdict: v.Event()})
 	case policy.Deny:
 		return appendEvent(s.denied(run, call, access, v.Event(), v.Why))
 	}

@@ -55,7 +55,8 @@ func (s *State) stillAllowed(call *Call, env Env) bool {
 // authorized is what the call was last authorized for.
 func (c *Call) authorized(workspace string) policy.Request {
 	return policy.Request{
-		Tool: c.Name, Type: c.Access.PermissionType, Resource: c.Access.Resource, Mutating: policy.Mutates(c.Name, c.Access.PermissionType, nil), Workspace: workspace,
+		Tool: c.Name, Type: c.Access.PermissionType, Resource: c.Access.Resource, Risk: c.Risk, Workspace: workspace,
+		Mutating: policy.Mutates(c.Name, c.Access.PermissionType, nil),
 	}
 }
 

@@ -16,7 +16,7 @@ func evolveCall(s *State, e *events.Event) {
 	switch d := e.Data.(type) {
 	case events.ToolAuthorized:
 		if c := s.call(d.ToolCallID); c != nil {
-			c.Authorized, c.Access, c.Mutating = true, d.Access, d.Mutating
+			c.Authorized, c.Access, c.Mutating, c.Risk = true, d.Access, d.Mutating, d.Risk
 		}
 	case events.ToolDenied:
 		s.settle(d.ToolCallID, false)

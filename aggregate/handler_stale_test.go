@@ -147,6 +147,43 @@ func TestHandler_LogBehind(t *testing.T) {
 	e.must("s", "message.submit", obj{"content": "n"})
 }
 
+// vanishing is a log whose session is deleted while a run of it is interrupted:
+// the append meets a conflict, nothing new can be read, then there is no session.
+type vanishing struct {
+	*events.Mem
+	gone atomic.Bool
+}
+
+func (l *vanishing) Append(ctx context.Context, session string, expected uint64, eventType string, payload []byte) error {
+	if eventType != "run.interrupted" {
+		return l.Mem.Append(ctx, session, expected, eventType, payload)
+	}
+	l.gone.Store(true)
+	return &events.WrongSequenceError{Session: session, Expected: expected}
+}
+
+func (l *vanishing) Last(ctx context.Context, session string) (uint64, error) {
+	if l.gone.Load() {
+		return 0, events.ErrNotFound
+	}
+	return l.Mem.Last(ctx, session)
+}
+
+// TestHandler_SessionGoesDuringASweep: a sweep that loses its session goes on
+// to the next.
+func TestHandler_SessionGoesDuringASweep(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := &vanishing{Mem: b.log}
+	b.opts.Log = l
+	e := b.engine()
+	e.begin("s", obj{"prompt": "p"})
+	b.leases.expire("s")
+	if err := e.h.Sweep(t.Context(), func(st Step) { t.Errorf("owed: %+v", st) }); err != nil || !l.gone.Load() {
+		t.Errorf("sweep: %v, the append was tried: %t", err, l.gone.Load())
+	}
+}
+
 // TestHandler_DamagedLog: a session whose log cannot be folded is
 // refused with every command, with and without loop, and read; other sessions
 // are fine, and it can be deleted.

@@ -62,6 +62,9 @@ func (h *Handler) look(ctx context.Context, session string) (Step, error) {
 // factsNow is facts against concurrent writers, until nothing is found.
 func (t *transaction) factsNow(ctx context.Context) error {
 	for range maxAttempts {
+		if t.a.state == nil { // deleted since
+			return events.ErrNotFound
+		}
 		env, err := t.env(ctx, t.a.state.Head.Birth)
 		if err != nil {
 			return err

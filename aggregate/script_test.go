@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/go-json-experiment/json"
 
+	"culm/aggregate/policy"
 	"culm/aggregate/routing"
 	"culm/events"
 )
@@ -46,7 +47,7 @@ func TestScenarios(t *testing.T) {
 //	crash      the runner dies: its lease runs out
 //	sweep      the engine looks after its sessions
 //	restart    a new engine over the same log
-//	config     configuration: mode=… providers=a,b gold=true|false
+//	config     configuration: mode=… providers=a,b gold=true|false threshold=RISK
 //	fault      the next append fails: before or after it was stored
 //	audit      the findings
 //	fields     TYPE FIELD: what the events of a type hold under a name
@@ -132,6 +133,12 @@ func (s *script) configure(t *testing.T, d *datadriven.TestData) {
 			}
 		case "gold":
 			s.b.config.Routing.Gold = []byte(`{"enabled":` + a.Vals[0] + `}`)
+		case "threshold":
+			p, err := policy.New(policy.Config{RiskThreshold: a.Vals[0]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.b.config.Policy = p
 		default:
 			t.Fatalf("no setting %q", a.Key)
 		}

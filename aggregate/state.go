@@ -142,6 +142,7 @@ type Call struct {
 	Status     CallStatus
 	Mutating   bool
 	Access     events.Access // of the last tool.authorized
+	Risk       string        // as stated with it, "" if none was
 	Authorized bool          // by tool.authorized
 	Digest     string        // of the arguments, once parked or unknown
 	StartedSeq uint64        // of the last tool.started or replay.started

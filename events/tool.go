@@ -35,7 +35,8 @@ type Verdict struct {
 type ToolAuthorized struct {
 	CallRef
 	Access
-	Mutating bool `json:"mutating,omitzero"`
+	Mutating bool   `json:"mutating,omitzero"`
+	Risk     string `json:"risk,omitzero"` // low, medium or high, if the runner stated one
 	Verdict
 }
 

@@ -58,10 +58,20 @@ func (q *asker) next() (session string, ok bool) {
 // record shows an event, and looks again after one that may ask something.
 func (q *asker) record(r events.Record) error {
 	err := q.screen.record(r)
-	if strings.HasSuffix(r.Type, "parked") || r.Type == "run.interrupted" {
+	if mayAsk(r.Type) {
 		q.look(r.Session)
 	}
 	return err
+}
+
+// mayAsk is whether something may wait for a person since an event of the type:
+// a call was parked, or a run ended with calls whose outcome is not known.
+func mayAsk(eventType string) bool {
+	switch eventType {
+	case "run.interrupted", "run.finished", "run.refused":
+		return true
+	}
+	return strings.HasSuffix(eventType, "parked")
 }
 
 // errInputEnded: nobody is there any more to answer.

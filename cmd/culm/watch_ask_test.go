@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -72,5 +75,26 @@ func TestWatchAsksAgain(t *testing.T) {
 				t.Errorf("the same item is asked about twice: %v\n%s", err, out.String())
 			}
 		})
+	}
+}
+
+// Every event after which a person may be owed a question makes watch look: of
+// each type there is a sample. A closed session takes no decision any more.
+func TestMayAsk(t *testing.T) {
+	samples, err := filepath.Glob("../../events/testdata/golden/*.json")
+	if err != nil || len(samples) == 0 {
+		t.Fatal(len(samples), err)
+	}
+	for _, name := range samples {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventType, _, _ := strings.Cut(filepath.Base(name), ".v")
+		asks := bytes.Contains(b, []byte(`"unknown":[`)) || bytes.Contains(b, []byte(`"arguments_digest":`)) && strings.Contains(eventType, "park")
+		asks = asks && eventType != "session.closed"
+		if mayAsk(eventType) != asks {
+			t.Errorf("%s: watch looks: %t", eventType, !asks)
+		}
 	}
 }
