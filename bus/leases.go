@@ -18,16 +18,20 @@ const leaseBucket = "culm_leases"
 
 // LeaseOptions configure Leases.
 type LeaseOptions struct {
-	// Duration of a lease, at least a second; 0 is 15 s. It is the time to live
-	// of the bucket, so engines of one installation should agree on it: the
-	// one started last decides.
+	// Duration of a lease, at least a second; 0 is 15 s. The time to live of the
+	// bucket follows from it, so engines of one installation should agree on it:
+	// the one started last decides.
 	Duration time.Duration
 	Replicas int // of the bucket; 0 is 1
 	Logger   *slog.Logger
 }
 
+// unwritten is how long after a written renewal others are not written.
+func (o LeaseOptions) unwritten() time.Duration { return o.Duration / 3 }
+
 // Leases keeps one entry for each session in the bucket culm_leases, whose
-// time to live is the lease. The server's clock alone says when an entry is
+// time to live is the lease and the part of it that is spent before a renewal is
+// written: a run has at least the whole lease from its last sign. The server's clock alone says when an entry is
 // gone, so an entry may linger for a moment. Here only spans of this process's
 // monotonic clock are measured: no wall clocks are compared.
 //
@@ -75,7 +79,7 @@ func NewLeases(ctx context.Context, nc *nats.Conn, opts LeaseOptions) (*Leases, 
 	}
 	_, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: leaseBucket, Description: "which run of a session is alive",
-		History: 1, TTL: opts.Duration, Storage: jetstream.FileStorage, Replicas: opts.Replicas,
+		History: 1, TTL: opts.Duration + opts.unwritten(), Storage: jetstream.FileStorage, Replicas: opts.Replicas,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("leases: bucket %s: %w", leaseBucket, err)

@@ -10,7 +10,7 @@ func (l *Leases) fresh(session, run string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w, ok := l.written[session]
-	return ok && w.run == run && time.Since(w.at) < l.opts.Duration/3
+	return ok && w.run == run && time.Since(w.at) < l.opts.unwritten()
 }
 
 // remember notes a renewal. Renewals older than a third of the lease say
@@ -24,7 +24,7 @@ func (l *Leases) remember(session string, w leaseWrite) {
 		return
 	}
 	for s, old := range l.written {
-		if time.Since(old.at) >= l.opts.Duration/3 {
+		if time.Since(old.at) >= l.opts.unwritten() {
 			delete(l.written, s)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"culm/internal/natstest"
 )
 
@@ -66,6 +68,29 @@ func TestLeases(t *testing.T) {
 	wantAlive(t, a, "s", "r2", false)
 	if a.Duration() != time.Minute {
 		t.Errorf("Duration() = %s", a.Duration())
+	}
+}
+
+// A renewal that is not written leaves the run its whole lease: the entry
+// outlives the lease by the time in which none is written.
+func TestLeases_lastWholeFromTheLastSign(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, nil)
+	l := newTestLeases(t, s, 3*time.Second)
+	js, err := jetstream.New(s.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket, err := js.KeyValue(t.Context(), leaseBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := bucket.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ttl, unwritten := status.TTL(), l.opts.unwritten(); ttl-unwritten < l.Duration() {
+		t.Errorf("an entry lives %s, and for %s no renewal is written: less than a lease of %s is left", ttl, unwritten, l.Duration())
 	}
 }
 
