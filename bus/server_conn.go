@@ -17,7 +17,11 @@ func (s *Server) InProcessConn() (net.Conn, error) {
 	if ns == nil {
 		return nil, events.ErrUnavailable
 	}
-	return ns.InProcessConn()
+	c, err := ns.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	return newPipe(c), nil
 }
 
 // Connect opens a connection that does not go through the network. It
