@@ -19,6 +19,9 @@ type FeedOptions struct {
 	// Compare is the time between comparisons with the log, which find events
 	// that were lost at the end of what the feed brought; 0 is thirty seconds.
 	Compare time.Duration
+	// Server, if the log is kept by an embedded one, lets comparisons be left
+	// out while it stores nothing: see Rest.
+	Server *Server
 	// Buffer is how many live events may wait for the handler before they are
 	// dropped and read from the log later; 0 is 65536.
 	Buffer int
@@ -30,7 +33,7 @@ type FeedOptions struct {
 // follower, a lost connection and a new leader lose events. A gap in the
 // middle shows in the next event's sequence; a lost end shows in the
 // comparison made at the start, after each reconnect, soon after the
-// client dropped something, and at intervals.
+// client dropped something, and at intervals in which the server stored.
 type Feed struct {
 	nc   *nats.Conn
 	log  events.Log
@@ -77,7 +80,7 @@ func (f *Feed) Follow(ctx context.Context, opts events.FollowOptions, handle fun
 	defer func() { _ = sub.Unsubscribe() }() // fails only without connection
 	state := f.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
 	defer f.nc.RemoveStatusListener(state)
-	r := &follower{Feed: f, follow: opts, handle: handle, live: live, at: map[string]uint64{}, first: true}
+	r := &follower{Feed: f, follow: opts, handle: handle, live: live, at: map[string]uint64{}, first: true, rest: NewRest(f.opts.Server)}
 	for session, seq := range opts.From {
 		if opts.Session == "" || session == opts.Session {
 			r.at[session] = seq
@@ -99,6 +102,8 @@ type follower struct {
 	// early are live events from before the first comparison.
 	early   []*nats.Msg
 	dropped int
+	rest    *Rest
+	taken   uint64 // live events so far
 	// absent are sessions that the last comparison did not list, shorter those
 	// whose log it found to end before at; emptied says that no live event
 	// from before it is left.
@@ -137,7 +142,9 @@ func (r *follower) run(ctx context.Context, sub *nats.Subscription, state <-chan
 				err = r.compare(ctx)
 			}
 		case <-interval.C:
-			err = r.compare(ctx)
+			if r.rest.Due(r.taken) {
+				err = r.compare(ctx)
+			}
 		}
 		if err != nil {
 			return err
@@ -151,6 +158,7 @@ func (r *follower) run(ctx context.Context, sub *nats.Subscription, state <-chan
 
 // take hands a live event over, after what is missing before it.
 func (r *follower) take(ctx context.Context, msg *nats.Msg) error {
+	r.taken++
 	e, ok := r.event(msg)
 	if !ok {
 		r.opts.Logger.Warn("no event of a session's stream", "subject", msg.Subject)

@@ -13,6 +13,8 @@ import (
 // begin that the caller knows nothing of.
 func (r *follower) compare(ctx context.Context) error {
 	r.behind = false
+	r.rest.Begin(r.taken)
+	defer func() { r.rest.End(r.clean()) }()
 	infos, err := r.list(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -49,6 +51,9 @@ func (r *follower) compare(ctx context.Context) error {
 	r.forget(listed)
 	return r.settle(ctx)
 }
+
+// clean says that the comparison left nothing to another one.
+func (r *follower) clean() bool { return !r.behind && len(r.shorter)+len(r.absent) == 0 }
 
 // begin sets where sessions start that the caller does not know: with their
 // first event, or after what was stored when the live feed began.

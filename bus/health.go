@@ -20,7 +20,8 @@ import (
 //
 // A failed write (disk full, no descriptors) freezes a stream, or all of
 // JetStream, until the server restarts, and clients would see timeouts only.
-// The watch notices it within two health intervals and restarts the server by
+// The watch notices it within two health intervals of the message that met it,
+// or within twenty seconds where no client sent one, and restarts the server by
 // itself once a probe file can be written again.
 func (s *Server) Healthy() error {
 	if p := s.health.Load(); p != nil {
@@ -47,11 +48,18 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-const maxHealthInterval = 20 * time.Second
+const (
+	maxHealthInterval = 20 * time.Second
+	// looksAfter a message: what it was stored in is written to the disk later.
+	looksAfter = 2
+)
 
 // healthWatch is what one check leaves for the next.
 type healthWatch struct {
-	took     time.Duration  // time for the server to look at its streams
+	took     time.Duration  // time for the server to look at its streams, see spent
+	looked   time.Time      // when it last did
+	received uint64         // messages by then
+	owed     int            // looks until the server counts as unused
 	missing  map[string]int // streams not found, by how many checks in a row
 	wait     int            // checks to pass before the next restart
 	restarts int            // since the server was last well
@@ -63,9 +71,12 @@ func (s *Server) check(ctx context.Context, w *healthWatch) {
 	}
 	fault := "it did not start again"
 	if ns := s.ns.Load(); ns != nil {
-		began := time.Now()
+		if s.health.Load() == nil && w.unused(ns) {
+			return
+		}
+		w.looked = time.Now()
 		h := ns.Healthz(&server.HealthzOptions{Details: true})
-		w.took = time.Since(began)
+		w.spent(time.Since(w.looked))
 		fault = w.judge(h, s.log)
 	}
 	if fault == "" {
@@ -86,6 +97,36 @@ func (s *Server) check(ctx context.Context, w *healthWatch) {
 	if err := s.restart(ctx); err != nil {
 		s.log.Error("restart of the embedded server", "err", err)
 	}
+}
+
+// spent notes what a look took. One that had to wait for something else must not
+// put the next off by a hundred times as long, so took grows step by step only.
+func (w *healthWatch) spent(took time.Duration) {
+	w.took = min(took, 2*w.took+time.Millisecond)
+}
+
+// unused says that a look would find a server that was well as well as before:
+// no client has sent a message that it could have failed to store.
+func (w *healthWatch) unused(ns *server.Server) bool {
+	received, err := received(ns)
+	if err != nil || received != w.received || !ns.JetStreamEnabled() || len(w.missing) > 0 {
+		w.received, w.owed = received, looksAfter
+	}
+	w.owed--
+	return w.owed < 0 && time.Since(w.looked) < maxHealthInterval
+}
+
+// received is how many messages clients have sent to the server.
+func received(ns *server.Server) (uint64, error) {
+	all, err := ns.AccountStatz(&server.AccountStatzOptions{IncludeUnused: true})
+	if err != nil {
+		return 0, err
+	}
+	var sum int64
+	for _, a := range all.Accounts {
+		sum += a.Received.Msgs
+	}
+	return uint64(sum), nil //nolint:gosec // a count
 }
 
 // judge names the fault that keeps the server from storing, or "". A stream

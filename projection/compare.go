@@ -2,15 +2,75 @@ package projection
 
 import (
 	"context"
+	"time"
 
 	"culm/events"
 )
+
+// Rest tells whether a look at the log can find what the last one did not.
+// moved counts what changed at the looker's own side; clean says that the same
+// look again would have nothing to do.
+type Rest interface {
+	Due(moved uint64) bool
+	Begin(moved uint64)
+	End(clean bool)
+}
+
+// noRest is the Rest that knows nothing.
+type noRest struct{}
+
+func (noRest) Due(uint64) bool { return true }
+func (noRest) Begin(uint64)    {}
+func (noRest) End(bool)        {}
 
 // survey is a list of the log's sessions, and the number of events that were
 // applied when it was begun.
 type survey struct {
 	infos []events.Info
 	mark  uint64
+}
+
+// survey lists the sessions of the log for the applier to compare: once the
+// feed is subscribed, and then now and then, unless neither the log nor the
+// views have moved since the last comparison.
+func (p *Projector) survey(ctx context.Context, a *applier, subscribed chan struct{}) error {
+	select {
+	case <-subscribed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for pause := time.Duration(0); ; {
+		if pause > 0 {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		began, mark := time.Now(), p.stats.applied.Load()
+		if pause > 0 && !p.opts.Rest.Due(mark) {
+			pause = p.opts.Sweep
+			continue
+		}
+		p.opts.Rest.Begin(mark)
+		infos, err := p.opts.Log.Sessions(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			p.opts.Logger.Warn("the sessions could not be listed, to be tried again", "err", err)
+			p.opts.Rest.End(false)
+			pause = time.Second
+			continue
+		}
+		p.opts.Rest.End(true)
+		select {
+		case a.surveys <- survey{infos, mark}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		pause = max(p.opts.Sweep, 50*time.Since(began))
+	}
 }
 
 // compare looks at a list of the log's sessions and reads those that are

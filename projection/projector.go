@@ -27,8 +27,10 @@ type Options struct {
 	BatchEvents int
 	BatchDelay  time.Duration
 	// Sweep is the time between comparisons with the log, 10 s; longer where
-	// the comparison itself takes long.
+	// the comparison itself takes long, and while Rest says that none is due.
 	Sweep time.Duration
+	// Rest knows when a comparison can find nothing; nil knows nothing.
+	Rest Rest
 	// Readers is how many sessions are read from the log at once, 4.
 	Readers int
 	// Sessions is how many sessions are kept in memory, 4096.
@@ -51,6 +53,9 @@ func (o *Options) fill() {
 	o.Readers = orDefault(o.Readers, 4)
 	o.Sessions = orDefault(o.Sessions, 4096)
 	o.MaxReply = orDefault(o.MaxReply, 1<<20-4096)
+	if o.Rest == nil {
+		o.Rest = noRest{}
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -221,41 +226,6 @@ func (p *Projector) listen(ctx context.Context, a *applier, subscribed chan stru
 		err = errors.New("the feed has ended")
 	}
 	return err
-}
-
-// survey lists the sessions of the log for the applier to compare: once the
-// feed is subscribed, and then now and then.
-func (p *Projector) survey(ctx context.Context, a *applier, subscribed chan struct{}) error {
-	select {
-	case <-subscribed:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	for pause := time.Duration(0); ; {
-		if pause > 0 {
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		began, mark := time.Now(), p.stats.applied.Load()
-		infos, err := p.opts.Log.Sessions(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			p.opts.Logger.Warn("the sessions could not be listed, to be tried again", "err", err)
-			pause = time.Second
-			continue
-		}
-		select {
-		case a.surveys <- survey{infos, mark}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		pause = max(p.opts.Sweep, 50*time.Since(began))
-	}
 }
 
 // decoded is one stored event, decoded away from the goroutine that writes.

@@ -269,9 +269,9 @@ func removeDatabase(file string) error {
 // errSwitch ends following: a rebuilt database is there.
 var errSwitch = errors.New("switch to the rebuilt database")
 
-// awaitSwitch returns errSwitch when a rebuilt database is complete.
+// awaitSwitch returns errSwitch within five seconds of a complete rebuilt database.
 func (p *Projector) awaitSwitch(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(min(p.opts.Sweep, 5*time.Second))
 	defer tick.Stop()
 	for {
 		select {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -157,8 +158,14 @@ func (w *wakeUps) owed(ctx context.Context, st aggregate.Step) {
 const surveyEvery = 60
 
 // sweeps looks for dead runs, and for requested runs that no event announced.
+// Where no session had a run, nor waited for anybody, and the server has stored
+// nothing since, there is nothing to be found, and sweeps are left out.
 func (e *engine) sweeps(ctx context.Context, w *wakeUps) error {
+	var busy atomic.Bool
 	owed := func(st aggregate.Step) {
+		if st.Kind != aggregate.StepNothing {
+			busy.Store(true)
+		}
 		if w != nil {
 			w.owed(ctx, st)
 		}
@@ -171,6 +178,7 @@ func (e *engine) sweeps(ctx context.Context, w *wakeUps) error {
 	}
 	tick := time.NewTicker(e.cfg.Lease / 3)
 	defer tick.Stop()
+	rest := bus.NewRest(e.server)
 	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -179,10 +187,16 @@ func (e *engine) sweeps(ctx context.Context, w *wakeUps) error {
 			look := e.handler.Sweep
 			if n%surveyEvery == 0 {
 				look = e.handler.Survey
+			} else if !rest.Due(0) {
+				continue
 			}
-			if err := look(ctx, owed); err != nil && ctx.Err() == nil {
+			rest.Begin(0)
+			busy.Store(false)
+			err := look(ctx, owed)
+			if err != nil && ctx.Err() == nil {
 				e.log.Warn("sweep", "err", err)
 			}
+			rest.End(err == nil && !busy.Load())
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (v *views) advice(err error) string {
 func (v *views) once(ctx context.Context) error {
 	e := v.e
 	p, err := projection.Open(ctx, projection.Options{
-		File: filepath.Join(e.cfg.Data, viewsFile), Log: e.sessions, Feed: e.feed(),
+		File: filepath.Join(e.cfg.Data, viewsFile), Log: e.sessions, Feed: e.feed(), Rest: bus.NewRest(e.server),
 		MaxReply: int(e.nc.MaxPayload()) - bus.ReplyMargin, Gone: v.gone.Tell, Logger: e.log,
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func (v *views) once(ctx context.Context) error {
 }
 
 func (e *engine) feed() events.Feed {
-	return bus.NewFeed(e.nc, e.sessions, bus.FeedOptions{Subjects: e.subjects, Logger: e.log})
+	return bus.NewFeed(e.nc, e.sessions, bus.FeedOptions{Subjects: e.subjects, Server: e.server, Logger: e.log})
 }
 
 // noViews answers while there is no projector.
