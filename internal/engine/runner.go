@@ -157,15 +157,24 @@ func (w *wakeUps) owed(ctx context.Context, st aggregate.Step) {
 // of the log are looked at again: another engine may have died with theirs.
 const surveyEvery = 60
 
-// sweeps looks for dead runs, and for requested runs that no event announced.
-// Where no session had a run, nor waited for anybody, and the server has stored
-// nothing since, there is nothing to be found, and sweeps are left out.
-func (e *engine) sweeps(ctx context.Context, w *wakeUps) error {
+// look is a sweep, or a survey, by rest: where no session had a run, nor waited
+// for anybody, the next has nothing to find until the server stores something.
+func look(ctx context.Context, rest *bus.Rest, by func(context.Context, func(aggregate.Step)) error, owed func(aggregate.Step)) error {
 	var busy atomic.Bool
-	owed := func(st aggregate.Step) {
+	rest.Begin(0)
+	err := by(ctx, func(st aggregate.Step) {
 		if st.Kind != aggregate.StepNothing {
 			busy.Store(true)
 		}
+		owed(st)
+	})
+	rest.End(err == nil && !busy.Load())
+	return err
+}
+
+// sweeps looks for dead runs, and for requested runs that no event announced.
+func (e *engine) sweeps(ctx context.Context, w *wakeUps) error {
+	owed := func(st aggregate.Step) {
 		if w != nil {
 			w.owed(ctx, st)
 		}
@@ -184,19 +193,15 @@ func (e *engine) sweeps(ctx context.Context, w *wakeUps) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			look := e.handler.Sweep
+			by := e.handler.Sweep
 			if n%surveyEvery == 0 {
-				look = e.handler.Survey
+				by = e.handler.Survey
 			} else if !rest.Due(0) {
 				continue
 			}
-			rest.Begin(0)
-			busy.Store(false)
-			err := look(ctx, owed)
-			if err != nil && ctx.Err() == nil {
+			if err := look(ctx, rest, by, owed); err != nil && ctx.Err() == nil {
 				e.log.Warn("sweep", "err", err)
 			}
-			rest.End(err == nil && !busy.Load())
 		}
 	}
 }
