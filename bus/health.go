@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -75,7 +76,7 @@ func (s *Server) check(ctx context.Context, w *healthWatch) {
 			return
 		}
 		w.looked = time.Now()
-		h := ns.Healthz(&server.HealthzOptions{Details: true})
+		h := patiently(func() *server.HealthStatus { return ns.Healthz(&server.HealthzOptions{Details: true}) })
 		w.spent(time.Since(w.looked))
 		fault = w.judge(h, s.log)
 	}
@@ -96,6 +97,20 @@ func (s *Server) check(ctx context.Context, w *healthWatch) {
 	s.log.Warn("restarting the embedded server", "fault", fault)
 	if err := s.restart(ctx); err != nil {
 		s.log.Error("restart of the embedded server", "err", err)
+	}
+}
+
+// patiently asks for the server's health. Before anything else the server gives
+// its listeners a millisecond to be there, and where the machine is busy that may
+// have gone before it came to look: this says nothing unless it lasts.
+func patiently(ask func() *server.HealthStatus) *server.HealthStatus {
+	for pause := time.Millisecond; ; pause *= 2 {
+		h := ask()
+		listens := !slices.ContainsFunc(h.Errors, func(e server.HealthzError) bool { return e.Type == server.HealthzErrorConn })
+		if listens || pause > 256*time.Millisecond {
+			return h
+		}
+		time.Sleep(pause)
 	}
 }
 

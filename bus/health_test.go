@@ -72,3 +72,30 @@ func TestHealthWatch_unused(t *testing.T) {
 		}
 	}
 }
+
+// TestPatiently: a server that was not quick enough to show that it listens is
+// asked again; one that never listens is told.
+func TestPatiently(t *testing.T) {
+	t.Parallel()
+	busy := &server.HealthStatus{Errors: []server.HealthzError{{Type: server.HealthzErrorConn, Error: "failed to be ready for connections after 1ms: "}}}
+	frozen := &server.HealthStatus{Errors: []server.HealthzError{{Type: server.HealthzErrorStream, Stream: "SESSION_a", Error: "no space left on device"}}}
+	for what, c := range map[string]struct {
+		answers []*server.HealthStatus // the last one for ever
+		want    *server.HealthStatus
+		asked   int
+	}{
+		"quick":         {[]*server.HealthStatus{{}}, &server.HealthStatus{}, 1},
+		"busy at first": {[]*server.HealthStatus{busy, busy, {}}, &server.HealthStatus{}, 3},
+		"cannot store":  {[]*server.HealthStatus{busy, frozen}, frozen, 2},
+		"never listens": {[]*server.HealthStatus{busy}, busy, 10},
+	} {
+		asked := 0
+		got := patiently(func() *server.HealthStatus {
+			asked++
+			return c.answers[min(asked, len(c.answers))-1]
+		})
+		if len(got.Errors) != len(c.want.Errors) || len(got.Errors) > 0 && got.Errors[0] != c.want.Errors[0] || asked != c.asked {
+			t.Errorf("%s: %+v after %d questions", what, got, asked)
+		}
+	}
+}

@@ -253,7 +253,7 @@ func (d *decoded) head() events.Head {
 func (p *Projector) look(ctx context.Context, f func(tx *sql.Tx) error) error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if p.db == nil {
+	if p.db == nil || p.db.read == nil { // stopped, or a rebuilt database could not be taken
 		return fmt.Errorf("%w: the projector is closed", events.ErrUnavailable)
 	}
 	tx, err := p.db.read.BeginTx(ctx, nil)

@@ -121,6 +121,30 @@ func TestSwitch_ToLess(t *testing.T) {
 	check(t, o.File, mem)
 }
 
+// TestSwitch_ToNoDatabase: what stands in place of a rebuilt database cannot be
+// opened. The projector ends with that, and a query that still comes is refused.
+func TestSwitch_ToNoDatabase(t *testing.T) {
+	t.Parallel()
+	o := options(t, events.NewMem())
+	o.Sweep = 10 * time.Millisecond
+	p, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(o.File+builtSuffix, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Run(t.Context()); err == nil {
+		t.Error("it runs without a database")
+	}
+	if _, err := p.Session(t.Context(), SessionQuery{Session: "s"}); err == nil || AsError(err).Code != CodeUnavailable {
+		t.Errorf("a query: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRefresh_SessionGone: a session that is gone when a view is computed anew
 // is not waited for as if it were there.
 func TestRefresh_SessionGone(t *testing.T) {
