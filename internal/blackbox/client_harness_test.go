@@ -3,6 +3,7 @@ package blackbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -117,20 +118,33 @@ func (c *client) tryWith(ctx context.Context, m *nats.Msg) (reply, error) {
 	return r, nil
 }
 
-// persist sends a request until the answer is not unavailable.
-func (c *client) persist(m *nats.Msg) (r reply) {
-	c.t.Helper()
-	eventually(c.t, m.Subject+" is answered", func() bool {
-		var err error
-		r, err = c.try(m, patience/4)
-		return err == nil && r.code() != "unavailable"
-	})
-	return r
+// repeat sends a request until the answer is not unavailable, as clients are
+// told to: a command under its id, or under the one that the refusal names. What
+// has no id yet and gets no answer at all is not sent again: it may be stored.
+func (c *client) repeat(m *nats.Msg) (reply, error) {
+	for end := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
+		isRead, wait := strings.Contains(m.Subject, ".read."), patience/4
+		known := isRead || m.Header["Nats-Msg-Id"] != nil
+		if !known {
+			wait = patience
+		}
+		r, err := c.try(m, wait)
+		nobody := errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
+		switch {
+		case err == nil && r.code() != "unavailable", time.Now().After(end):
+			return r, err
+		case err != nil && (r.raw != "" || !known && !nobody):
+			return r, err
+		case err == nil && !known && r.Command != "":
+			m.Header["Nats-Msg-Id"] = []string{r.Command}
+		}
+	}
 }
 
+// request is answered in time, and not with unavailable unless for all of it.
 func (c *client) request(m *nats.Msg) reply {
 	c.t.Helper()
-	r, err := c.try(m, patience)
+	r, err := c.repeat(m)
 	if err != nil {
 		c.t.Fatalf("%s: %v", m.Subject, err)
 	}

@@ -14,14 +14,17 @@ import (
 func TestExpiry_ByTheConfigurationIsNoDecision(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "engine.yaml")
-	must(t, os.WriteFile(file, []byte("permissions:\n  question_lifetime: 1s\n"), 0o600))
-	e := start(t, "--config", file, "--lease", "1s")
+	must(t, os.WriteFile(file, []byte("permissions:\n  question_lifetime: 10s\n"), 0o600))
+	e := start(t, "--config", file)
 	s := e.create("")
 	r := e.begin(s, obj{"prompt": "p"})
 	r.calls(r.admit(), call{"w", "Write", "{}"}, call{"q", "Ask", "{}"})
 	r.park("w")
 	r.ask("q", "A", "B")
 	waiting := e.pending(s)
+	if len(waiting) != 2 {
+		t.Fatalf("pending: %v", waiting)
+	}
 	generation := waiting[0]["generation"]
 	for _, item := range waiting {
 		if item["expires_at"] == nil {
@@ -30,8 +33,7 @@ func TestExpiry_ByTheConfigurationIsNoDecision(t *testing.T) {
 	}
 	e.kill()
 	e.up(t)
-	eventually(t, "both items have expired", func() bool { return e.count(s, "question.expired") == 2 })
-	if x := e.last(s, "question.expired"); x.Actor != "_engine" || x.Data["run_id"] == nil {
+	if x := e.awaitMany(s, "question.expired", 2); x.Actor != "_engine" || x.Data["run_id"] == nil {
 		t.Errorf("expired: %s", x.payload)
 	}
 	e.refused("no_pending_question", s, "approval.decide", obj{"tool_call_id": "w", "generation": generation, "decision": "allow_once"})

@@ -4,7 +4,6 @@ import (
 	"sort"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -25,19 +24,15 @@ func size(h nats.Header, payload []byte) int {
 const timeDigits = len(".123456789")
 
 // TestLimit_EventsUpToTheLastByte: the greatest content that is accepted makes
-// an event of max_payload, but for the digits of its time; more is refused at
-// once, and nothing is stored.
+// an event of max_payload, but for the digits of its time; more is refused, and
+// nothing is stored.
 func TestLimit_EventsUpToTheLastByte(t *testing.T) {
 	c := common(t)
 	s := c.create("")
 	submit := func(n int) reply {
-		began := time.Now()
 		r := c.do(s, "message.submit", `{"content":"`+strings.Repeat("x", n)+`"}`)
 		if !r.OK && r.code() != "payload_too_large" {
 			t.Fatalf("%d bytes: %.300s", n, r.raw)
-		}
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("the answer to %d bytes took %s", n, took)
 		}
 		return r
 	}
@@ -78,12 +73,12 @@ func TestLimit_GreatEventsCanBeRead(t *testing.T) {
 		t.Errorf("plain read: %.300s", r.raw)
 	}
 	retry := c.must(s, "message.submit", obj{"content": "b"}, id("b"))
-	if again := c.must(s, "message.submit", obj{"content": "b"}, id("b")); again.first() != retry.raw {
+	if again := c.must(s, "message.submit", obj{"content": "b"}, id("b")); again.first() != retry.first() {
 		t.Errorf("a receipt behind a great event: %.300s", again.raw)
 	}
 }
 
-// TestLimit_ARequestOfTheGreatestSizeIsAnswered: whatever is in it, at once.
+// TestLimit_ARequestOfTheGreatestSizeIsAnswered: whatever is in it.
 func TestLimit_ARequestOfTheGreatestSizeIsAnswered(t *testing.T) {
 	c := common(t)
 	s := c.create("")

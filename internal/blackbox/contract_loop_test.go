@@ -224,7 +224,7 @@ func TestLoop_NewLoopStartsAfresh(t *testing.T) {
 	r.answer(r.admit(), "x")
 	r.finish("ok")
 	old := c.part(s, "loop")["generation"]
-	if again := c.must(s, "run.request", request, id("start")); again.first() != first.raw || c.part(s, "run") != nil {
+	if again := c.must(s, "run.request", request, id("start")); again.first() != first.first() || c.part(s, "run") != nil {
 		t.Errorf("a retry after the end: %s", again.raw)
 	}
 	c.begin(s, request)

@@ -48,17 +48,19 @@ func (w *worker) within(m *nats.Msg, wait time.Duration) (reply, error) {
 	return w.tryWith(ctx, m)
 }
 
-// insist sends m until there is an answer other than unavailable.
+// insist sends m until there is an answer other than unavailable, within patience.
 func (w *worker) insist(m *nats.Msg) (reply, error) {
 	w.ledger.verifying.RLock()
 	defer w.ledger.verifying.RUnlock()
-	for {
+	for end := time.Now().Add(patience); ; {
 		r, err := w.within(m, attemptTime)
 		switch {
 		case err == nil && r.code() != "unavailable":
 			return r, nil
 		case w.ctx.Err() != nil:
 			return r, fmt.Errorf("%s: %w (%w)", m.Subject, context.Cause(w.ctx), err)
+		case time.Now().After(end):
+			return r, fmt.Errorf("%s: no answer in %s, at last %v %s", m.Subject, patience, err, r.raw)
 		}
 		select {
 		case <-w.ctx.Done():
@@ -213,15 +215,15 @@ func (w *worker) queue(session string) error {
 	return nil
 }
 
-// publish repeats until the queue has stored m.
+// publish repeats until the queue has stored m, within patience.
 func (w *worker) publish(m *nats.Msg) error {
 	w.ledger.verifying.RLock()
 	defer w.ledger.verifying.RUnlock()
-	for {
+	for end := time.Now().Add(patience); ; {
 		ctx, cancel := w.once(attemptTime)
 		_, err := w.js.PublishMsg(ctx, m)
 		cancel()
-		if err == nil || w.ctx.Err() != nil {
+		if err == nil || w.ctx.Err() != nil || time.Now().After(end) {
 			return err
 		}
 	}

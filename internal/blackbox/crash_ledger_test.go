@@ -116,7 +116,7 @@ func (l *ledger) compare(c *client, session string, acked []sent, later []string
 	}
 	for range min(1, len(acked)) {
 		s := acked[random.IntN(len(acked))]
-		if again := c.persist(s.msg); !again.Duplicate || again.first() != s.first.first() {
+		if again := c.request(s.msg); !again.Duplicate || again.first() != s.first.first() {
 			c.t.Errorf("%s again:\nfirst %s\nagain %s", s.msg.Subject, s.first.raw, again.raw)
 		}
 	}

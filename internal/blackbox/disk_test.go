@@ -124,7 +124,7 @@ func TestDisk_FullAndFreeAgain(t *testing.T) {
 	d.free(t, e)
 	eventually(t, "commands are accepted again", func() bool { n++; return send(n).OK })
 	for k := range n {
-		r := e.persist(large(k))
+		r := e.request(large(k))
 		if first, ok := acked[k]; ok && r.first() != first.first() || !r.OK {
 			t.Errorf("command %d: first %.200s, now %.200s", k, first.raw, r.raw)
 		}

@@ -1,7 +1,7 @@
 package blackbox
 
 import (
-	"net/url"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"culm/internal/natstest"
 )
 
 // engine is an engine process, started again at will on the same data and
@@ -54,18 +56,16 @@ func command(args ...string) *exec.Cmd {
 // up starts the process (again); its client finds it under the same address.
 func (e *engine) up(t testing.TB) {
 	t.Helper()
+	for i, a := range e.args {
+		if a == "--listen" && e.args[i+1] == "127.0.0.1:0" {
+			e.args[i+1] = fmt.Sprint("127.0.0.1:", natstest.Port(t))
+		}
+	}
 	e.process = launch(t, command(e.args...))
 	address := e.awaitURL()
 	e.awaitReady()
 	if e.client == nil {
 		e.client = dial(t, address)
-		u, err := url.Parse(address)
-		must(t, err)
-		for i, a := range e.args {
-			if a == "--listen" {
-				e.args[i+1] = u.Host
-			}
-		}
 	}
 	e.client.t = t
 	eventually(t, "the client has found the engine again", func() bool { return e.nc.FlushTimeout(time.Second) == nil })
@@ -85,7 +85,7 @@ func dial(t testing.TB, url string) *client {
 	t.Helper()
 	nc := connect(t, url)
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(patience))
 	must(t, err)
 	return &client{t: t, nc: nc, js: js, url: url}
 }
@@ -93,7 +93,7 @@ func dial(t testing.TB, url string) *client {
 func connect(t testing.TB, url string) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0),
-		nats.ReconnectBufSize(-1), nats.Timeout(10*time.Second), nats.IgnoreDiscoveredServers())
+		nats.ReconnectBufSize(-1), nats.Timeout(patience/4), nats.IgnoreDiscoveredServers())
 	must(t, err)
 	return nc
 }

@@ -2,17 +2,22 @@ package blackbox
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
+
+// shortLease is waited for until it has run out. Before that some commands are
+// sent in time, also on a slow machine beside other work.
+const shortLease = "8s"
 
 // TestLease_SilentRunnerLosesTheRun: a runner that was stopped for longer than
 // its lease is fenced: its late result is refused and stored nowhere; what it
 // had started is unknown and waits for a person, what it had not is not.
 func TestLease_SilentRunnerLosesTheRun(t *testing.T) {
 	t.Parallel()
-	e := start(t, "--lease", "1s")
+	e := start(t, "--lease", shortLease)
 	s := e.create("")
 	r := e.begin(s, obj{"prompt": "p"})
 	r.calls(r.admit(), call{"a", "Bash", `{"n":1}`}, call{"b", "Bash", `{"n":2}`})
@@ -47,12 +52,14 @@ func TestLease_SilentRunnerLosesTheRun(t *testing.T) {
 // mark, until a person says how to go on.
 func TestLease_CrashedLoopIsContinuedOrAbandoned(t *testing.T) {
 	t.Parallel()
-	e := start(t, "--lease", "1s")
-	for _, way := range []string{"continue", "abandon"} {
-		s := e.create("-" + way)
+	e := start(t, "--lease", shortLease)
+	sessions := map[string]string{"continue": e.create("-continue"), "abandon": e.create("-abandon")}
+	for _, s := range sessions {
 		r := e.beginLoop(s, 3, 9)
 		r.answer(r.admit(), "one")
 		r.admit()
+	}
+	for way, s := range sessions {
 		e.await(s, "run.interrupted")
 		generation := e.part(s, "loop")["generation"]
 		for range 3 {
@@ -92,10 +99,11 @@ func TestLease_CrashedLoopIsContinuedOrAbandoned(t *testing.T) {
 // runner that is heard lives on.
 func TestLease_AnyCommandOfTheRunnerKeepsIt(t *testing.T) {
 	t.Parallel()
-	e := start(t, "--lease", "3s")
+	const lease = 6 * time.Second
+	e := start(t, "--lease", fmt.Sprint(lease))
 	s := e.create("")
 	r := e.begin(s, obj{"prompt": "p"})
-	for end, n := time.Now().Add(9*time.Second), 0; time.Now().Before(end); n++ {
+	for end, n := time.Now().Add(5*lease/2), 0; time.Now().Before(end); n++ {
 		if n%2 == 0 {
 			r.must("run.renew", nil)
 		} else {
@@ -116,7 +124,7 @@ func TestLease_AnyCommandOfTheRunnerKeepsIt(t *testing.T) {
 // alive meanwhile.
 func TestLease_PausedEngineInterruptsNobody(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease, inbox = 6 * time.Second, "_INBOX.renewals"
 	server := startNATS(t)
 	a := join(t, server.url, "--lease", fmt.Sprint(lease))
 	b := join(t, server.url, "--lease", fmt.Sprint(lease))
@@ -126,12 +134,16 @@ func TestLease_PausedEngineInterruptsNobody(t *testing.T) {
 		a.read(s)
 		r.must("run.renew", nil)
 	}
+	answers := a.listen(inbox)
+	// Half of the renewals go to the engine that does not answer, so none is
+	// waited for.
 	renew := func(d time.Duration) {
-		for end := time.Now().Add(d); time.Now().Before(end); {
-			// Half of the requests go to the engine that does not answer.
-			if x, err := a.try(message(s, "run.renew", r.body(nil)), 200*time.Millisecond); err == nil && !x.OK {
-				t.Fatalf("renew: %s", x.raw)
-			}
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for end := time.Now().Add(d); time.Now().Before(end); <-tick.C {
+			m := message(s, "run.renew", r.body(nil))
+			m.Reply = inbox
+			must(t, a.nc.PublishMsg(m))
 		}
 	}
 	b.signal(syscall.SIGSTOP)
@@ -139,6 +151,11 @@ func TestLease_PausedEngineInterruptsNobody(t *testing.T) {
 	b.signal(syscall.SIGCONT)
 	renew(lease)
 	r.answer(r.admit(), "done")
+	for _, m := range drain(answers) {
+		if x := string(m.Data); !strings.Contains(x, `"ok":true`) && !strings.Contains(x, `"unavailable"`) {
+			t.Errorf("renew: %s", x)
+		}
+	}
 	r.finish("ok")
 	if n := a.count(s, "run.interrupted"); n != 0 {
 		t.Errorf("interrupted: %s", a.types(s))
@@ -151,15 +168,15 @@ func TestLease_PausedEngineInterruptsNobody(t *testing.T) {
 func TestLease_TwoActivationsMarkOnce(t *testing.T) {
 	t.Parallel()
 	server := startNATS(t)
-	a := join(t, server.url, "--lease", "1s")
-	join(t, server.url, "--lease", "1s")
+	a := join(t, server.url, "--lease", shortLease)
+	join(t, server.url, "--lease", shortLease)
 	s := a.create("")
 	r := a.beginLoop(s, 2, 5)
 	r.admit()
 	a.await(s, "run.interrupted")
 	codes := make(chan string, 16)
 	for range 16 {
-		go func() { x, _ := a.try(message(s, "run.request", obj{"prompt": "q"}), patience); codes <- x.code() }()
+		go func() { x, _ := a.repeat(message(s, "run.request", obj{"prompt": "q"})); codes <- x.code() }()
 	}
 	for range 16 {
 		if code := <-codes; code != "recovery_unsupported" {

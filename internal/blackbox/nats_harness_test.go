@@ -1,11 +1,12 @@
 package blackbox
 
 import (
-	"net/url"
 	"os/exec"
 	"slices"
 	"strconv"
 	"testing"
+
+	"culm/internal/natstest"
 )
 
 // natsServer is a NATS server in a process of its own.
@@ -19,7 +20,7 @@ type natsServer struct {
 // startNATS runs a server in an empty folder.
 func startNATS(t testing.TB, args ...string) *natsServer {
 	t.Helper()
-	s := &natsServer{args: slices.Concat([]string{"-data", t.TempDir()}, args)}
+	s := &natsServer{args: slices.Concat([]string{"-data", t.TempDir(), "-port", strconv.Itoa(natstest.Port(t))}, args)}
 	s.up(t)
 	return s
 }
@@ -27,14 +28,6 @@ func startNATS(t testing.TB, args ...string) *natsServer {
 // up starts the process (again), on the same port.
 func (s *natsServer) up(t testing.TB) {
 	t.Helper()
-	args := s.args
-	if s.url != "" {
-		u, err := url.Parse(s.url)
-		must(t, err)
-		port, err := strconv.Atoi(u.Port())
-		must(t, err)
-		args = append(slices.Clone(args), "-port", strconv.Itoa(port))
-	}
-	s.process = launch(t, exec.Command(natsBinary, args...)) //nolint:gosec // built by TestMain
+	s.process = launch(t, exec.Command(natsBinary, s.args...)) //nolint:gosec // built by TestMain
 	s.url = s.awaitURL()
 }

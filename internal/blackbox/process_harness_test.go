@@ -3,8 +3,10 @@ package blackbox
 import (
 	"bufio"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -113,6 +115,32 @@ func (p *process) awaitReady() {
 	}
 }
 
+// healthAt is the line in which an engine says where it serves health.
+var healthAt = regexp.MustCompile(`url=(http://\S+)/healthz`)
+
+// awaitWeb returns the address of the engine's HTTP server.
+func (p *process) awaitWeb() string {
+	p.t.Helper()
+	var m []string
+	eventually(p.t, "the engine says where it serves HTTP", func() bool {
+		m = healthAt.FindStringSubmatch(p.output())
+		return m != nil
+	})
+	return m[1]
+}
+
+// get is the answer of the engine's HTTP server to a path.
+func (p *process) get(path string) (status int, body string) {
+	p.t.Helper()
+	web := http.Client{Timeout: patience}
+	answer, err := web.Get(p.awaitWeb() + path)
+	must(p.t, err)
+	defer func() { _ = answer.Body.Close() }()
+	b, err := io.ReadAll(answer.Body)
+	must(p.t, err)
+	return answer.StatusCode, string(b)
+}
+
 func (p *process) signal(s os.Signal) {
 	p.t.Helper()
 	must(p.t, p.cmd.Process.Signal(s))
@@ -124,11 +152,15 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-// stop asks the process to end, waits, and returns its exit status.
+// stop asks the process to end, waits, and returns its exit status. How long that
+// took is for people: what a machine needs is no matter of tests.
 func (p *process) stop() int {
 	p.t.Helper()
+	began := time.Now()
 	p.signal(syscall.SIGTERM)
-	return p.wait()
+	status := p.wait()
+	p.t.Logf("the stop took %s", time.Since(began).Round(time.Millisecond))
+	return status
 }
 
 // wait returns the exit status of a process that is about to end.

@@ -5,11 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
-// TestProcess_StopsWithoutItsServer: an engine whose server has gone ends at
-// once when it is told to, says why, and has not failed.
+// TestProcess_StopsWithoutItsServer: an engine whose server has gone ends when
+// it is told to, says why, and has not failed.
 func TestProcess_StopsWithoutItsServer(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -26,12 +25,8 @@ func TestProcess_StopsWithoutItsServer(t *testing.T) {
 			c.must(s, "message.submit", obj{"content": "a"})
 			ns.kill()
 			eventually(t, "the engine has noticed", func() bool { return strings.Contains(e.output(), "connection lost") })
-			began := time.Now()
 			if status := e.stop(); status != 0 {
 				t.Errorf("exit status %d", status)
-			}
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("the stop took %s", took)
 			}
 			if out := e.output(); !strings.Contains(out, "the NATS server is gone") {
 				t.Errorf("it does not say why:\n%s", tail(out, 2000))
@@ -41,17 +36,13 @@ func TestProcess_StopsWithoutItsServer(t *testing.T) {
 }
 
 // TestProcess_AnotherPrefix: an engine with another prefix has no place on a
-// server; it says so at once, with the flag, whoever runs the server.
+// server; it says so, with the flag, whoever runs the server.
 func TestProcess_AnotherPrefix(t *testing.T) {
 	t.Parallel()
 	ns := startNATS(t)
 	join(t, ns.url)
-	began := time.Now()
 	for _, url := range []string{start(t).url, start(t, "--sync", "always").url, ns.url} {
 		ends(t, 2, slices.Concat([]string{"--nats", url, "--prefix", "other"}, bare), "--prefix other", "agent.later.>")
-	}
-	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("it took %s", took)
 	}
 	e := start(t)
 	if status := e.stop(); status != 0 {

@@ -30,6 +30,9 @@ type stored struct {
 	header    nats.Header
 }
 
+// patient lets a fetch wait; a server whose heartbeats are late is no failure.
+var patient = []jetstream.FetchOpt{jetstream.FetchMaxWait(patience), jetstream.FetchHeartbeat(patience / 4)}
+
 // stream reads a session's stream as any JetStream client can.
 func (c *client) stream(session string) []stored {
 	c.t.Helper()
@@ -46,7 +49,7 @@ func (c *client) stream(session string) []stored {
 	defer c.drop(session, consumer)
 	var out []stored
 	for {
-		m, err := consumer.Next(jetstream.FetchMaxWait(patience))
+		m, err := consumer.Next(patient...)
 		must(c.t, err)
 		out = append(out, storedEvent(c.t, m))
 		if out[len(out)-1].streamSeq >= state.LastSeq {
@@ -111,16 +114,26 @@ func (c *client) last(session, eventType string) stored {
 // await waits until the session has an event of the type.
 func (c *client) await(session, eventType string) stored {
 	c.t.Helper()
+	return c.awaitMany(session, eventType, 1)
+}
+
+// awaitMany waits until the session has as many events of the type, and returns
+// the last of them.
+func (c *client) awaitMany(session, eventType string, many int) (last stored) {
+	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	consumer, err := c.js.OrderedConsumer(ctx, "SESSION_"+session, jetstream.OrderedConsumerConfig{FilterSubjects: []string{"agent.log." + session + "." + eventType}})
 	must(c.t, err)
 	defer c.drop(session, consumer)
-	m, err := consumer.Next(jetstream.FetchMaxWait(patience))
-	if err != nil {
-		c.t.Fatalf("no %s in %s: %v; it has: %s", eventType, session, err, c.types(session))
+	for n := range many {
+		m, err := consumer.Next(patient...)
+		if err != nil {
+			c.t.Fatalf("%d of %d %s in %s: %v; it has: %s", n, many, eventType, session, err, c.types(session))
+		}
+		last = storedEvent(c.t, m)
 	}
-	return storedEvent(c.t, m)
+	return last
 }
 
 // audit folds the raw stream and fails on anything that is wrong with it.

@@ -4,9 +4,11 @@ package natstest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +16,35 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-const startTimeout = 30 * time.Second
+// startTimeout is long because the race detector and other tests share the
+// processors.
+const startTimeout = 3 * time.Minute
+
+// Ports are below those that a system gives to who asks for any, and to outgoing
+// connections.
+const firstPort, portCount = 20000, 12000
+
+// lastPort counts the ports of this process, from any of them on.
+var lastPort atomic.Uint32
+
+func init() { lastPort.Store(rand.Uint32N(portCount)) } //nolint:gosec // spreads processes
+
+// Port is a free port of the loopback that nobody is given meanwhile who asks for
+// any: a server can go and come back under it.
+func Port(t testing.TB) int {
+	t.Helper()
+	for range portCount {
+		port := firstPort + int(lastPort.Add(1)%portCount)
+		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+		if err != nil {
+			continue
+		}
+		_ = l.Close()
+		return port
+	}
+	t.Fatal("no port is free")
+	return 0
+}
 
 // Server is a server with JetStream in a folder of the test's own.
 type Server struct {
@@ -27,7 +57,7 @@ type Server struct {
 func Start(t testing.TB, change func(*server.Options)) *Server {
 	t.Helper()
 	opts := server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
+		Host: "127.0.0.1", Port: Port(t), NoLog: true, NoSigs: true,
 		DisableJetStreamBanner: true, JetStream: true, StoreDir: t.TempDir(),
 		JetStreamMaxStore: 1 << 40,
 	}
@@ -53,9 +83,6 @@ func (s *Server) run(t testing.TB) {
 		t.Fatalf("nats server not ready after %s", startTimeout)
 	}
 	s.Server = ns
-	if addr, ok := ns.Addr().(*net.TCPAddr); ok {
-		s.opts.Port = addr.Port
-	}
 }
 
 // Stop ends the server and waits for that.
@@ -82,7 +109,7 @@ func connect(t testing.TB, urls string, opts []nats.Option) *nats.Conn {
 	t.Helper()
 	opts = append([]nats.Option{
 		nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(0, 0),
-		nats.ReconnectBufSize(-1),
+		nats.ReconnectBufSize(-1), nats.Timeout(startTimeout / 4),
 	}, opts...)
 	nc, err := nats.Connect(urls, opts...)
 	if err != nil {
@@ -100,12 +127,14 @@ type Cluster struct {
 // StartCluster runs three servers and waits until they agree on a leader.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
-	ports := freePorts(t, 3)
-	routes := make([]*url.URL, len(ports))
-	for i, port := range ports {
-		routes[i] = &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", port)}
+	const size = 3
+	var ports [size]int
+	routes := make([]*url.URL, size)
+	for i := range ports {
+		ports[i] = Port(t)
+		routes[i] = &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", ports[i])}
 	}
-	c := &Cluster{Servers: make([]*Server, len(ports))}
+	c := &Cluster{Servers: make([]*Server, size)}
 	for i, port := range ports {
 		c.Servers[i] = Start(t, func(o *server.Options) {
 			o.ServerName = fmt.Sprintf("n%d", i)
@@ -151,20 +180,4 @@ func (c *Cluster) Connect(t testing.TB, opts ...nats.Option) *nats.Conn {
 		urls[i] = s.ClientURL()
 	}
 	return connect(t, strings.Join(urls, ","), opts)
-}
-
-func freePorts(t testing.TB, n int) []int {
-	t.Helper()
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		if addr, ok := l.Addr().(*net.TCPAddr); ok {
-			ports[i] = addr.Port
-		}
-	}
-	return ports
 }
