@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -31,7 +32,7 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	return &bench{t: t, root: t, log: events.NewMem(), leases: newLeases(), barrier: instantBarrier{}, clock: &fakeClock{}}
+	return &bench{t: t, root: t, log: events.NewMem(), leases: newLeases(), barrier: instantBarrier{}, clock: &fakeClock{}, opts: Options{Timeout: time.Minute}}
 }
 
 // engine starts another handler over the same log.

@@ -280,9 +280,10 @@ func TestDialBarrier_where_nobody_answers(t *testing.T) {
 	})
 	t.Run("an embedded server must answer", func(t *testing.T) {
 		t.Parallel()
+		nc := startGroupServer(t).Connect(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		if b, err := DialBarrier(ctx, startGroupServer(t).Connect(t), Subjects{}); !errors.Is(err, events.ErrUnavailable) {
+		if b, err := DialBarrier(ctx, nc, Subjects{}); !errors.Is(err, events.ErrUnavailable) {
 			t.Errorf("DialBarrier = %T, %v", b, err)
 		}
 	})

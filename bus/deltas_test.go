@@ -31,7 +31,7 @@ func TestDeltas_OfOneSession(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if m := <-got; m != `run-1 {"round":0,"index":0,"kind":"text","text":"s"}` {
+		if m := awaitValue(t, got); m != `run-1 {"round":0,"index":0,"kind":"text","text":"s"}` {
 			t.Errorf("got %s", m)
 		}
 	}

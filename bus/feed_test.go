@@ -51,7 +51,7 @@ func (w *following) awaitCaughtUp(t *testing.T) {
 	case err := <-w.ended:
 		w.ended <- err
 		t.Fatalf("Follow ended: %v", err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(testPatience):
 		t.Fatal("never caught up")
 	}
 }
@@ -65,7 +65,7 @@ func (w *following) want(t *testing.T, session string, first, last uint64) {
 			if r.Session != session || r.Seq != seq || r.Type != noted || !bytes.Equal(r.Payload, logtest.Payload(session, seq)) {
 				t.Fatalf("got %s %d %s %q, want %s %d", r.Session, r.Seq, r.Type, r.Payload, session, seq)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(testPatience):
 			t.Fatalf("no event, want %s %d", session, seq)
 		}
 	}

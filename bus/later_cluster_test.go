@@ -50,14 +50,14 @@ func TestLater_ReplicatedQueue(t *testing.T) {
 	const sessions, each = 3, 60
 	f := &firsts{seen: map[string]bool{}, got: map[string][]string{}, want: sessions * each, all: make(chan struct{})}
 	engine := func() *Later {
-		l, err := StartLater(t.Context(), LaterOptions{Conn: c.Connect(t), Handler: f.rules(), Replicas: 3, Takeover: 2 * time.Second, RedeliverAfter: 500 * time.Millisecond})
+		l, err := StartLater(inTime(t), LaterOptions{Conn: c.Connect(t), Handler: f.rules(), Replicas: 3, Takeover: 2 * time.Second, RedeliverAfter: 500 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
 	engines := []*Later{engine(), engine()}
-	js, err := jetstream.New(c.Connect(t))
+	js, err := jetstream.New(c.Connect(t), jetstream.WithDefaultTimeout(testPatience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestLater_ReplicatedQueue(t *testing.T) {
 	put := func(session string, n int) error {
 		m := &nats.Msg{Subject: "agent.later.alice." + session + ".n.v", Header: nats.Header{HeaderLaterID: {fmt.Sprint(session, "-", n)}}, Data: bodyOf(n)}
 		for end := time.Now().Add(testPatience); ; {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			_, err := js.PublishMsg(ctx, m)
 			cancel()
 			if err == nil || time.Now().After(end) {
@@ -102,7 +102,7 @@ func TestLater_ReplicatedQueue(t *testing.T) {
 	}
 	select {
 	case <-f.all:
-	case <-time.After(3 * testPatience):
+	case <-time.After(testPatience):
 		f.mu.Lock()
 		t.Fatalf("%d of %d commands were handled", len(f.seen), f.want)
 	}

@@ -30,7 +30,7 @@ func openQueue(t *testing.T) *workQueue {
 	q := &workQueue{ns: natstest.Start(t, nil)}
 	q.nc = q.ns.Connect(t)
 	var err error
-	if q.js, err = jetstream.New(q.nc); err != nil {
+	if q.js, err = jetstream.New(q.nc, jetstream.WithDefaultTimeout(testPatience)); err != nil {
 		t.Fatal(err)
 	}
 	if err := EnsureLaterStream(t.Context(), q.js, Subjects{}, 1); err != nil {
@@ -42,7 +42,7 @@ func openQueue(t *testing.T) *workQueue {
 // engine starts a Later over the rules, with a connection of its own.
 func (q *workQueue) engine(t *testing.T, rules *fakeRules) *Later {
 	t.Helper()
-	l, err := StartLater(t.Context(), LaterOptions{Conn: q.ns.Connect(t), Handler: rules, Takeover: 2 * time.Second, RedeliverAfter: 500 * time.Millisecond, Workers: 8})
+	l, err := StartLater(inTime(t), LaterOptions{Conn: q.ns.Connect(t), Handler: rules, Takeover: 2 * time.Second, RedeliverAfter: 500 * time.Millisecond, Workers: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestJetStreamLog_replicated(t *testing.T) {
 	t.Parallel()
 	c := natstest.StartCluster(t)
 	newLog := func() *JetStreamLog {
-		l, err := NewJetStreamLog(t.Context(), c.Connect(t), LogOptions{Replicas: 3, AckWait: time.Second, RetryFor: time.Minute})
+		l, err := NewJetStreamLog(inTime(t), c.Connect(t), LogOptions{Replicas: 3, AckWait: time.Second, RetryFor: testPatience})
 		if err != nil {
 			t.Fatal(err)
 		}

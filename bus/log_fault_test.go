@@ -52,7 +52,7 @@ func (f *faulty) putInto(l *JetStreamLog) (undo func()) {
 // faultyLog is a log whose requests go through the returned faults.
 func faultyLog(t *testing.T, s *natstest.Server) (*JetStreamLog, *faulty) {
 	t.Helper()
-	l := newTestLog(t, s, LogOptions{AckWait: 200 * time.Millisecond, RetryFor: 20 * time.Second})
+	l := newTestLog(t, s, LogOptions{AckWait: testPatience / 4, RetryFor: testPatience})
 	f := &faulty{}
 	f.putInto(l)
 	return l, f
@@ -179,12 +179,8 @@ func TestAppend_outcome_not_learned(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	began := time.Now()
 	if err := l.Append(ctx, "s", 2, noted, []byte("{}")); !errors.Is(err, events.ErrUnavailable) {
 		t.Errorf("Append: %v, want ErrUnavailable", err)
-	}
-	if d := time.Since(began); d > 5*time.Second {
-		t.Errorf("answered after %s", d)
 	}
 	if _, err := l.Last(ctx, "s"); !errors.Is(err, events.ErrUnavailable) {
 		t.Errorf("Last: %v, want ErrUnavailable", err)
@@ -210,7 +206,6 @@ func TestAppend_payload_limit(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, nil)
 	l, f := faultyLog(t, s)
-	l.api.wait = 10 * time.Second
 	fillLog(t, l, "s", 8)
 	// From 10 on the expected sequence in the header has two digits.
 	for expected := uint64(8); expected < 12; expected++ {
@@ -251,8 +246,6 @@ func TestCreate_races_with_a_deletion(t *testing.T) {
 			}
 			return l.nc.RequestMsgWithContext(ctx, m)
 		})
-	// A slow machine may need longer than one short answer time.
-	l.api.wait = 5 * time.Second
 	if expected, err := l.Create(t.Context(), "s"); err != nil || expected != 4 {
 		t.Errorf("Create = %d, %v; want 4", expected, err)
 	}
@@ -282,7 +275,6 @@ func TestSessions_pages(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, nil)
 	l, f := faultyLog(t, s)
-	l.api.wait = 10 * time.Second
 	want := 300
 	for i := range want {
 		fillLog(t, l, sessionNumber(i), 1)

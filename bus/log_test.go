@@ -10,7 +10,7 @@ import (
 
 func newTestLog(t testing.TB, s *natstest.Server, opts LogOptions) *JetStreamLog {
 	t.Helper()
-	l, err := NewJetStreamLog(t.Context(), s.Connect(t), opts)
+	l, err := NewJetStreamLog(inTime(t), s.Connect(t), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

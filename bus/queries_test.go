@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -54,7 +53,7 @@ func TestQueries_Answers(t *testing.T) {
 			"invalid_command", "the answer takes 1049600 bytes and the server allows 1048576: ask for a smaller limit",
 		},
 	} {
-		m, err := nc.Request(subject, []byte(`{}`), 10*time.Second)
+		m, err := nc.Request(subject, []byte(`{}`), testPatience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +61,7 @@ func TestQueries_Answers(t *testing.T) {
 			t.Errorf("%s: %s %v", subject, got, m.Header)
 		}
 	}
-	m, err := nc.Request("$SRV.INFO.culm-projector", nil, 10*time.Second)
+	m, err := nc.Request("$SRV.INFO.culm-projector", nil, testPatience)
 	if err != nil || !strings.Contains(string(m.Data), `"queries":"echo.get huge.get"`) || !strings.Contains(string(m.Data), `"version":"1.2.3-4-gabc+dirty"`) {
 		t.Errorf("%s, %v", m.Data, err)
 	}
@@ -84,7 +83,7 @@ func TestQueries_RepliesToInboxesOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := nc.Request("agent.query.echo.get", []byte("last"), 10*time.Second); err != nil { // comes after all others
+	if _, err := nc.Request("agent.query.echo.get", []byte("last"), testPatience); err != nil { // comes after all others
 		t.Fatal(err)
 	}
 	if err := s.Stop(t.Context()); err != nil { // all are answered
@@ -95,7 +94,7 @@ func TestQueries_RepliesToInboxesOnly(t *testing.T) {
 	}
 	answers := 0
 	for n, _, _ := all.Pending(); n > 0; n-- {
-		m, err := all.NextMsg(10 * time.Second)
+		m, err := all.NextMsg(testPatience)
 		switch {
 		case err != nil:
 			t.Fatal(err)
@@ -125,7 +124,7 @@ func TestQueries_TooManyAndStop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if m := <-answers; m.Header.Get(micro.ErrorCodeHeader) != "unavailable" || m.Header.Get(micro.ErrorHeader) != "too many queries at once" {
+	if m := awaitValue(t, answers); m.Header.Get(micro.ErrorCodeHeader) != "unavailable" || m.Header.Get(micro.ErrorHeader) != "too many queries at once" {
 		t.Errorf("%s %v", m.Data, m.Header)
 	}
 	ended, end := context.WithCancel(t.Context())
@@ -134,7 +133,7 @@ func TestQueries_TooManyAndStop(t *testing.T) {
 		t.Error(err)
 	}
 	for range maxQueries {
-		if m := <-answers; m.Header.Get(micro.ErrorHeader) != "given up" {
+		if m := awaitValue(t, answers); m.Header.Get(micro.ErrorHeader) != "given up" {
 			t.Errorf("%s %v", m.Data, m.Header)
 		}
 	}

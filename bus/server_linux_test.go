@@ -72,7 +72,7 @@ func fullDisk(t *testing.T, disk string, fill, free func() error) {
 	if err := free(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testPatience)
 	defer cancel()
 	for {
 		err := l.Append(ctx, "s", seq, noted, payload)

@@ -45,7 +45,7 @@ func connectTo(t testing.TB, s *Server) *nats.Conn {
 
 func embeddedLog(t testing.TB, s *Server) *JetStreamLog {
 	t.Helper()
-	l, err := NewJetStreamLog(t.Context(), connectTo(t, s), LogOptions{Health: s.Healthy, Embedded: true})
+	l, err := NewJetStreamLog(inTime(t), connectTo(t, s), LogOptions{Health: s.Healthy, Embedded: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,12 +153,12 @@ func TestServer_heals_after_a_write_error(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The append waits out the restart or is refused; it never half succeeds.
-	for {
+	for end := time.Now().Add(testPatience); ; {
 		err := l.Append(t.Context(), "s", 3, noted, []byte(`{"n":4}`))
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, events.ErrUnavailable) {
+		if !errors.Is(err, events.ErrUnavailable) || time.Now().After(end) {
 			t.Fatalf("Append: %v", err)
 		}
 	}

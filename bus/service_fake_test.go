@@ -10,8 +10,18 @@ import (
 	"culm/aggregate"
 )
 
-// testPatience bounds every wait for an event; reaching it fails the test.
-const testPatience = 20 * time.Second
+// testPatience bounds every wait for an event; reaching it fails the test. It is long
+// because the race detector and other tests share the processors.
+const testPatience = 2 * time.Minute
+
+// inTime is a context for a start that makes streams: where none has a deadline,
+// JetStream's client gives up soon.
+func inTime(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testPatience)
+	t.Cleanup(cancel)
+	return ctx
+}
 
 // fakeRules is an aggregate.Service whose answers the test gives.
 type fakeRules struct {

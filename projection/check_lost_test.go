@@ -53,7 +53,7 @@ func TestCheck_DamagedLogIsNotWaitedFor(t *testing.T) {
 	o := options(t, log)
 	start(t, o).awaitReady().await(log).stop()
 	log.Rewrite("s", func(l []events.Record) []events.Record { return l[:3] })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	report, err := Check(ctx, CheckOptions{File: o.File, Log: lostLog{log}, Settle: time.Hour}, nil)
 	if err != nil || report.Differences != 1 {

@@ -125,7 +125,7 @@ func TestCrash(t *testing.T) {
 	for i := range crashes {
 		cmd, ready := child(t, server.ClientURL(), file, i)
 		if h.chance(50) { // else it is killed in the middle of its start
-			<-ready
+			within(t, ready, "the child is not ready")
 		}
 		h.run(sessions, h.Events+1+h.random.IntN(2*eventCount/crashes))
 		_ = cmd.Process.Kill() // it may have ended
@@ -134,7 +134,7 @@ func TestCrash(t *testing.T) {
 		}
 	}
 	cmd, ready := child(t, server.ClientURL(), file, crashes)
-	<-ready
+	within(t, ready, "the child is not ready")
 	h.run(sessions, h.Events+100)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd, ready = child(t, server.ClientURL(), file, crashes)
-	<-ready
+	within(t, ready, "the child is not ready")
 	report := check(t, file, log)
 	t.Logf("%d crashes, %+v", crashes, report)
 	if report.Behind > 0 {
@@ -154,5 +154,5 @@ func TestCrash(t *testing.T) {
 }
 
 func connectTest(url string) (*nats.Conn, error) {
-	return nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	return nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(patience/4))
 }

@@ -106,7 +106,7 @@ func TestProjector_FirstLight(t *testing.T) {
 func check(t testing.TB, file string, log events.Log) CheckReport {
 	t.Helper()
 	n := 0
-	report, err := Check(t.Context(), CheckOptions{File: file, Log: log, Settle: 10 * time.Second}, func(d Difference) {
+	report, err := Check(t.Context(), CheckOptions{File: file, Log: log, Settle: patience / 3}, func(d Difference) {
 		if n++; n <= 20 {
 			t.Error(d)
 		}

@@ -321,16 +321,14 @@ func TestWatchAsks(t *testing.T) {
 	_ = answers.Close()
 	must(t, url, "session", "create", "s5") // the next question finds nobody
 	waitsFor(t, url, "s5", "run", "s5", "go", "-f")
-	if s := <-status; s != exitOK {
-		t.Errorf("status %d", s)
-	}
+	wantStatus(t, status, exitOK)
 }
 
 // until reads on until the text comes.
 func (w lineWriter) until(t *testing.T, text string) {
 	t.Helper()
 	var seen strings.Builder
-	for end := time.After(20 * time.Second); ; {
+	for end := time.After(patience); ; {
 		select {
 		case line := <-w:
 			if seen.WriteString(line); strings.Contains(line, text) {
@@ -363,7 +361,7 @@ func TestALoopThatEndsWhereACallWaits(t *testing.T) {
 // A loop whose runner is gone is blocked, and everybody who asks is told so and
 // what to do.
 func TestALoopWhoseRunnerIsGone(t *testing.T) {
-	url := startEngineWith(t, engine.Config{NoRunner: true, Lease: time.Second})
+	url := startEngineWith(t, engine.Config{NoRunner: true, Lease: 6 * time.Second})
 	must(t, url, "session", "create", "demo")
 	var reply struct {
 		Result outcome `json:"result"`
@@ -371,7 +369,7 @@ func TestALoopWhoseRunnerIsGone(t *testing.T) {
 	if err := json.Unmarshal([]byte(must(t, url, "loop", "start", "demo", "the next draft", "-n", "3", "--json")), &reply); err != nil {
 		t.Fatal(err)
 	}
-	b, err := dialNATS(t.Context(), &app{errOut: io.Discard, globals: globals{NATS: url, Prefix: "agent", Actor: "r1", Timeout: 10 * time.Second}})
+	b, err := dialNATS(t.Context(), &app{errOut: io.Discard, globals: globals{NATS: url, Prefix: "agent", Actor: "r1", Timeout: patience}})
 	if err != nil {
 		t.Fatal(err)
 	}

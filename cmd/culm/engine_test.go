@@ -16,6 +16,10 @@ import (
 	"culm/internal/engine"
 )
 
+// patience bounds every wait for something that must happen; it is long because
+// the race detector and other tests share the processors.
+const patience = 2 * time.Minute
+
 // startEngine runs a whole engine with the sample recording; it ends with the
 // test. It returns the URL of its server.
 func startEngine(t *testing.T) string {
@@ -58,7 +62,7 @@ func actor(ctx context.Context, t *testing.T, url, name string, args ...string) 
 	t.Helper()
 	var out, errOut bytes.Buffer
 	a := &app{in: strings.NewReader(""), out: &out, errOut: &errOut, now: time.Now, place: time.UTC, dial: dialNATS}
-	status := a.main(ctx, append([]string{"--nats", url, "--actor", name}, args...))
+	status := a.main(ctx, append([]string{"--nats", url, "--actor", name, "--timeout", patience.String()}, args...))
 	return result{status: status, out: out.String(), err: errOut.String()}
 }
 
@@ -123,14 +127,14 @@ func TestASessionFromCreationToAudit(t *testing.T) {
 // waitForViews has the query service wait until it has all of a session.
 func waitForViews(t *testing.T, url, session string) {
 	t.Helper()
-	nc, err := nats.Connect(url)
+	nc, err := nats.Connect(url, nats.Timeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
 	n := strings.Count(must(t, url, "log", session, "--json"), "\n")
-	request := fmt.Sprintf(`{"session":%q,"min_sequence":{%q:%d},"wait_ms":20000}`, session, session, n)
-	reply, err := nc.Request("agent.query.sessions.get", []byte(request), 30*time.Second)
+	request := fmt.Sprintf(`{"session":%q,"min_sequence":{%q:%d},"wait_ms":60000}`, session, session, n)
+	reply, err := nc.Request("agent.query.sessions.get", []byte(request), patience)
 	if err != nil || !strings.Contains(string(reply.Data), `"ok":true`) {
 		t.Fatalf("views: %v", err)
 	}
@@ -180,14 +184,25 @@ func TestWatchShowsEachEventOnce(t *testing.T) {
 		got.WriteString(lines.next(t))
 	}
 	stop()
-	if s := <-status; s != exitOK {
-		t.Errorf("status %d", s)
-	}
+	wantStatus(t, status, exitOK)
 	if stored := must(t, url, "log", "demo", "--json"); got.String() != stored {
 		t.Errorf("it saw\n%s\nstored is\n%s", got.String(), stored)
 	}
 	if len(lines) > 0 {
 		t.Errorf("it saw more: %s", <-lines)
+	}
+}
+
+// wantStatus waits for the end of a program.
+func wantStatus(t *testing.T, status <-chan int, want int) {
+	t.Helper()
+	select {
+	case got := <-status:
+		if got != want {
+			t.Errorf("status %d, want %d", got, want)
+		}
+	case <-time.After(patience):
+		t.Error("it does not end")
 	}
 }
 
@@ -204,7 +219,7 @@ func (w lineWriter) next(t *testing.T) string {
 	select {
 	case line := <-w:
 		return line
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no further event is shown")
 		return ""
 	}

@@ -183,7 +183,7 @@ func culm(t *testing.T, f *fake, args ...string) result { return culmAt(t, f, fa
 
 func culmAt(t *testing.T, f *fake, terminal bool, in string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var out, errOut bytes.Buffer
 	a := &app{

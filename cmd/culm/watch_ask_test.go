@@ -54,7 +54,7 @@ func TestWatchAsksAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{state: waits(c.item), replies: c.replies}
 			var out strings.Builder
-			a := &app{in: strings.NewReader(c.in), out: &out, errOut: io.Discard, now: time.Now, place: time.UTC, globals: globals{Timeout: time.Second}}
+			a := &app{in: strings.NewReader(c.in), out: &out, errOut: io.Discard, now: time.Now, place: time.UTC, globals: globals{Timeout: patience}}
 			q := newAsker(a, f, "demo", newScreen(a, a.style()))
 			if err := q.askAll(t.Context(), "demo"); err != nil {
 				t.Fatalf("%v\n%s", err, out.String())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,18 +88,36 @@ func TestRunEnd_takesTheFirstRequestWithoutARun(t *testing.T) {
 	}
 }
 
+// cue does something as soon as all its texts have been written.
+type cue struct {
+	strings.Builder
+	texts []string
+	then  func()
+}
+
+func (c *cue) Write(b []byte) (int, error) {
+	n, err := c.Builder.Write(b)
+	if !slices.ContainsFunc(c.texts, func(text string) bool { return !strings.Contains(c.String(), text) }) {
+		c.then()
+	}
+	return n, err
+}
+
 func TestWatchEndsWellWhenInterrupted(t *testing.T) {
 	f := &fake{stored: map[string][]events.Record{"demo": loopOfOne(t, events.SessionClosed{})}}
 	f.live = f.stored["demo"]
 	f.state = `{"loop":{"generation":"g","max_iterations":1,"max_total_rounds":5}}`
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(100*time.Millisecond, cancel)
-	var out, errOut strings.Builder
-	a := &app{out: &out, errOut: &errOut, now: time.Now, place: time.UTC, dial: func(context.Context, *app) (backend, error) { return f, nil }}
+	defer cancel()
+	shown := []string{"iteration 1 of 1 admitted (round 1 of 5)", "demo text: Hel", `lo\x1b[2J`, "\n  demo text, attempt 2: once more"}
+	out := &cue{texts: shown, then: cancel}
+	time.AfterFunc(patience, cancel)
+	var errOut strings.Builder
+	a := &app{out: out, errOut: &errOut, now: time.Now, place: time.UTC, dial: func(context.Context, *app) (backend, error) { return f, nil }}
 	if status := a.main(ctx, []string{"watch", "demo", "--from", "4", "--deltas"}); status != exitOK {
 		t.Fatalf("status %d: %s", status, errOut.String())
 	}
-	for _, want := range []string{"iteration 1 of 1 admitted (round 1 of 5)", "demo text: Hel", `lo\x1b[2J`, "\n  demo text, attempt 2: once more"} {
+	for _, want := range shown {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())
 		}

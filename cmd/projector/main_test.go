@@ -20,7 +20,7 @@ import (
 	"culm/internal/natstest"
 )
 
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // invocation is one run of the program.
 type invocation struct {
@@ -151,7 +151,8 @@ func TestProjector(t *testing.T) {
 	_, address, _ := strings.Cut(p.errOut.await(t, "/healthz"), "url=")
 	address, _, _ = strings.Cut(address, "\n")
 	for _, path := range []string{"/healthz", "/readyz"} {
-		reply, err := http.Get(strings.Replace(address, "/healthz", path, 1)) //nolint:noctx // of this test
+		web := http.Client{Timeout: patience}
+		reply, err := web.Get(strings.Replace(address, "/healthz", path, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
