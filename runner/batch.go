@@ -38,20 +38,20 @@ func (b *batch) run(ctx, call context.Context, calls []planned) error {
 		defer close(b.started)
 		startErr <- b.startAll(ctx, starting, call, calls)
 	}()
-	var reportErr error
+	var errs error
 	for w := range b.started {
 		o := <-w.outcome
-		if reportErr == nil {
-			reportErr = b.s.report(ctx, call, w.call, o)
+		if !errors.Is(errs, errLost) { // one that is not known keeps no other from being reported
+			errs = errors.Join(errs, b.s.report(ctx, call, w.call, o))
 		}
-		if reportErr != nil {
+		if errs != nil {
 			stop()
 		}
 	}
-	if err := <-startErr; reportErr == nil {
+	if err := <-startErr; errs == nil {
 		return err
 	}
-	return reportErr
+	return errs
 }
 
 // startAll starts one call after the other until one of the contexts ends.
@@ -64,7 +64,7 @@ func (b *batch) startAll(ctx, starting, call context.Context, calls []planned) e
 		}
 		switch {
 		case errors.Is(context.Cause(call), errCancel):
-			return &refusal{Command: "tool.start", Code: aggregate.CodeCancelRequested, Message: errCancel.Error()}
+			return cancelled("tool.start")
 		case ctx.Err() != nil, starting.Err() != nil:
 			return errLetGo
 		}
@@ -108,7 +108,7 @@ func (s *session) report(ctx, call context.Context, c tool.Call, o outcome) erro
 	case o.result.Ask != nil && !c.Replay:
 		o.result = tool.Failed("needs_approval", c.Name+" asked for an approval after it was started")
 	}
-	return s.finishCall(ctx, c, o)
+	return s.tell(ctx, c, func(ctx context.Context) error { return s.finishCall(ctx, c, o) })
 }
 
 // smallResult is what remains of a result that no event can hold.

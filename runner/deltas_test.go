@@ -64,7 +64,12 @@ func TestDeltas_OfAnAdoptedRun(t *testing.T) {
 		f.calls = []fakeCall{{status: "open", StepCall: aggregate.StepCall{ID: "a", Name: "Bash", Answer: 2}}}
 		stop := start(t, f, "r1", says("end"), func(c *runner.Config) {
 			c.Deltas, c.Tools = d, tools{execute: streams}
-			c.Adopt = func(string, string, uint64) bool { return true }
+			offered := false
+			c.Adopt = func(string) (runner.Held, bool) {
+				first := !offered
+				offered = true
+				return runner.Held{RunID: "R", Fence: 7}, first
+			}
 		})
 		synctest.Wait()
 		stop()

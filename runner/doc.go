@@ -21,9 +21,9 @@
 //
 //  1. Nothing is started before its admission is durable, nor after the
 //     runner's context has ended or the run was asked to cancel.
-//  2. Only runs that this Runner claimed are driven. A call that it did not
-//     start itself is never run, and a call it lost sight of is left without
-//     an outcome, for a person to decide.
+//  2. Only runs that this Runner claimed, or that were handed back to it, are
+//     driven. A call that it did not start itself is never run, and a call it
+//     lost sight of is left without an outcome, for a person to decide.
 //  3. With the lease lost (stale_run) the run is dropped at once: a late
 //     result is thrown away.
 //  4. When its context ends, calls under way get [Config].Grace to end and be
@@ -31,4 +31,6 @@
 //  5. No call runs that the policy did not allow or a person did not approve,
 //     and an approved one only with the bytes that were approved.
 //  6. Refusals end in run.finish or in letting go, never in a busy loop.
+//  7. An engine out of reach costs no run: it is kept in hand with all that is
+//     known of it, until somebody wakes the session; see [Runner.Resting].
 package runner

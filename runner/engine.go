@@ -49,6 +49,11 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s: %s: %s", r.Command, r.Code, r.Message) }
 
+// cancelled is the refusal of what a run that was asked to cancel may not do.
+func cancelled(command string) error {
+	return &refusal{Command: command, Code: aggregate.CodeCancelRequested, Message: errCancel.Error()}
+}
+
 func refused(err error) (*refusal, bool) { return errors.AsType[*refusal](err) }
 
 const (

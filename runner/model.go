@@ -15,9 +15,12 @@ import (
 
 // model asks the model for the answer of the open round and reports it.
 func (s *session) model(ctx context.Context, step aggregate.Step) error {
+	if a := s.hold.answer; a != nil && a.round == step.Round {
+		return s.answered(ctx, step, a.answer, a.attempts)
+	}
 	p, err := s.provider()
 	if err != nil {
-		return s.failRound(ctx, step, err)
+		return s.failRound(ctx, step, failure(err))
 	}
 	s.hold.stream.begin(step.Round)
 	var answer provider.Answer
@@ -35,7 +38,7 @@ func (s *session) model(ctx context.Context, step aggregate.Step) error {
 	case cause != nil, errors.Is(err, errShutdown):
 		return errLetGo
 	}
-	return s.failRound(ctx, step, err)
+	return s.failRound(ctx, step, failure(err))
 }
 
 // providerID names the instance that serves the run.
@@ -184,23 +187,31 @@ func (s *session) answered(ctx context.Context, step aggregate.Step, a provider.
 		data.Message.ToolCalls = append(data.Message.ToolCalls, callData(c))
 	}
 	_, err := s.do(ctx, "round.finish", data, nil)
+	if s.hold.answer = nil; errors.Is(err, errNoAnswer) {
+		s.hold.answer = &answered{step.Round, a, attempts}
+	}
 	if r, ok := refused(err); ok && !races[r.Code] {
-		return s.failRound(ctx, step, &provider.Error{Code: r.Code, Message: "the answer was not accepted: " + r.Message})
+		return s.failRound(ctx, step, events.Failure{Code: r.Code, Message: "the answer was not accepted: " + r.Message})
 	}
 	return err
 }
 
-// failRound reports that the round has no answer, and ends the run.
-func (s *session) failRound(ctx context.Context, step aggregate.Step, err error) error {
-	f := events.Failure{Code: provider.CodeFailed, Message: err.Error()}
+// failure is why a model call had no answer, as it is stored.
+func failure(err error) events.Failure {
 	if e, ok := errors.AsType[*provider.Error](err); ok {
-		f = events.Failure{Code: e.Code, Message: e.Error(), Retryable: e.Retryable}
+		return events.Failure{Code: e.Code, Message: e.Error(), Retryable: e.Retryable}
 	}
+	return events.Failure{Code: provider.CodeFailed, Message: err.Error()}
+}
+
+// failRound reports that the round has no answer, and ends the run.
+func (s *session) failRound(ctx context.Context, step aggregate.Step, f events.Failure) error {
+	s.hold.failure = &f
 	if _, err := s.do(ctx, "round.fail", roundFailData{s.hold.runRef, step.Round, f}, nil); err != nil {
 		return err
 	}
-	s.log.Warn("the round failed", "run", step.RunID, "round", step.Round, "err", err)
-	return s.finish(ctx, finishData{Outcome: "error", Error: &f})
+	s.log.Warn("the round failed", "run", step.RunID, "round", step.Round, "code", f.Code, "err", f.Message)
+	return s.finish(ctx, finishData{Outcome: outcomeError, Error: &f})
 }
 
 // cancelRound ends round and run as somebody asked.
@@ -209,5 +220,5 @@ func (s *session) cancelRound(ctx context.Context, step aggregate.Step) error {
 	if _, err := s.do(ctx, "round.fail", roundFailData{s.hold.runRef, step.Round, f}, nil); err != nil {
 		return err
 	}
-	return s.finish(ctx, finishData{Outcome: "cancelled"})
+	return s.finish(ctx, finishData{Outcome: outcomeCancelled})
 }

@@ -39,8 +39,7 @@ func (s *session) replay(ctx context.Context) error {
 	case errors.Is(cause, errLost):
 		return errLost
 	case errors.Is(err, errUnresolved):
-		s.fail(ctx, codeCallUnresolved, err.Error())
-		return errLetGo
+		return s.givenUp(ctx, cause, err)
 	}
 	return err
 }
@@ -50,8 +49,10 @@ func (s *session) reportReplay(ctx, call context.Context, c tool.Call, o outcome
 	if !o.known || ask == nil || !ask.Approval || context.Cause(call) != nil {
 		return s.report(ctx, call, c, o)
 	}
-	_, err := s.do(ctx, "tool.park", s.parkData(planned{c, s.describe(c)}, *ask), nil)
-	return err
+	return s.tell(ctx, c, func(ctx context.Context) error {
+		_, err := s.do(ctx, "tool.park", s.parkData(planned{c, s.describe(c)}, *ask), nil)
+		return err
+	})
 }
 
 // refuseReplay ends the run: what was handed out is not what was approved.

@@ -52,9 +52,18 @@ func (s *session) admit(ctx context.Context) error {
 	return &refusal{Command: "round.start", Code: codeNotAdmitted, Message: out.Reason}
 }
 
-// finish ends the run.
+// finish ends the run. One that was asked to cancel meanwhile does not fail.
 func (s *session) finish(ctx context.Context, data finishData) error {
 	data.runRef = s.hold.runRef
+	if data.Outcome == outcomeError {
+		var now renewResult
+		if _, err := s.do(ctx, "run.renew", s.hold.runRef, &now); err != nil {
+			return err
+		}
+		if now.CancelRequested {
+			data.Outcome, data.Error = outcomeCancelled, nil
+		}
+	}
 	if _, err := s.do(ctx, "run.finish", data, nil); err != nil {
 		return err
 	}
@@ -63,17 +72,28 @@ func (s *session) finish(ctx context.Context, data finishData) error {
 	return nil
 }
 
-// fail ends the run with an error, or drops it if even that is refused.
+// Outcomes of run.finish that are decided here.
+const (
+	outcomeError     = "error"
+	outcomeCancelled = "cancelled"
+)
+
+// fail ends the run with an error, or drops it if even that is refused. It keeps
+// the run, to be ended later, if the engine is out of reach.
 func (s *session) fail(ctx context.Context, code, message string) {
 	if s.hold == nil {
 		return
 	}
 	s.log.Warn("the run failed", "run", s.hold.RunID, "code", code, "err", message)
-	err := s.finish(ctx, finishData{Outcome: "error", Error: &events.Failure{Code: code, Message: message}})
-	if err != nil {
-		if !errors.Is(err, errLost) {
-			s.log.Warn("the failure could not be reported", "run", s.hold.RunID, "err", err)
-		}
+	s.hold.failure = &events.Failure{Code: code, Message: message}
+	err := s.finish(ctx, finishData{Outcome: outcomeError, Error: s.hold.failure})
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, errLost) {
+		s.log.Warn("the failure could not be reported", "run", s.hold.RunID, "err", err)
+	}
+	if !errors.Is(err, errNoAnswer) {
 		s.drop("let go of the run")
 	}
 }

@@ -17,8 +17,9 @@ import (
 type Config struct {
 	Engine Engine
 	// Wake names sessions that may have work. Names may come at any time, any
-	// number of times; whoever feeds it repeats them now and then, so that
-	// nothing is lost for good. Closing it ends nothing.
+	// number of times; whoever feeds it repeats them now and then, and those
+	// that Resting gives within a lease, so that nothing is lost for good.
+	// Closing it ends nothing.
 	Wake <-chan string
 	// Name is the token under which runs are claimed. It names this one
 	// process: a run that another Runner claimed is not continued.
@@ -30,12 +31,12 @@ type Config struct {
 	// Messages reads the transcript for providers that send it; may be nil.
 	Messages func(ctx context.Context, session string) ([]provider.Message, error)
 	Deltas   Deltas // nil: nothing is streamed
-	// HandBack takes the runs that are still held when Run ends, with nothing
-	// of them under way; may be nil.
-	HandBack func(session, run string, fence uint64)
-	// Adopt says whether the run was handed back by a Runner that has ended, so
-	// that this one may go on with it; it is asked once a run. nil: never.
-	Adopt func(session, run string, fence uint64) bool
+	// HandBack takes the runs that are still held when Run ends; may be nil.
+	HandBack func(session string, run Held)
+	// Adopt gives a run of the session that a Runner has handed back, to one
+	// Runner and once; false if there is none for this one. It is asked whenever
+	// a session is looked at of which no run is held. nil: never.
+	Adopt func(session string) (Held, bool)
 
 	Sessions     int           // driven at once, others queue; 64
 	Parallel     int           // tool calls of one answer at once; 8
@@ -68,6 +69,13 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxResult = cmp.Or(c.MaxResult, 256<<10)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c, nil
+}
+
+// Held is a run in a Runner's hand.
+type Held struct {
+	RunID    string
+	Fence    uint64
+	Provider string // that its session names; "" if none
 }
 
 // Runner drives sessions until its context ends.
@@ -119,9 +127,23 @@ func (r *Runner) handBack() {
 	}
 	for name, s := range r.sessions {
 		if s.hold != nil {
-			r.cfg.HandBack(name, s.hold.RunID, s.hold.Fence)
+			r.cfg.HandBack(name, Held{s.hold.RunID, s.hold.Fence, s.hold.primary.Provider})
 		}
 	}
+}
+
+// Resting are the sessions with a run in hand, or a claim that was not answered,
+// that nothing drives: the engine was out of reach for longer than a command is
+// tried. No event tells of them, so they have to be woken.
+func (r *Runner) Resting() (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, s := range r.sessions {
+		if s.place == resting {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // wake sees to it that the session is looked at after this call began.

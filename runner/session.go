@@ -40,6 +40,11 @@ type hold struct {
 	primary events.RosterModel // zero: the default provider
 	lease   time.Duration
 	stream  *stream
+
+	adopted bool            // as it was handed back, and not yet made sure of
+	answer  *answered       // of the open round, as long as it could not be reported
+	kept    []kept          // reports of calls that have ended, as long as they could not be given
+	failure *events.Failure // why the run is to end, as long as that could not be reported
 }
 
 func newSession(r *Runner, name string) *session {
@@ -54,12 +59,10 @@ const maxRefusals = 5
 func (s *session) drive(ctx context.Context) {
 	refusals := 0
 	for ctx.Err() == nil {
-		step, err := s.r.cfg.Engine.Next(ctx, s.name)
-		if err != nil {
-			s.log.Debug("next", "err", err)
-			return
+		step, err := s.next(ctx)
+		if err == nil {
+			err = s.pay(ctx, step)
 		}
-		err = s.pay(ctx, step)
 		switch r, isRefusal := refused(err); {
 		case err == nil:
 			refusals = 0
@@ -68,8 +71,12 @@ func (s *session) drive(ctx context.Context) {
 			return
 		case errors.Is(err, errLost):
 			s.drop("lost the run")
-		case !isRefusal: // the engine is out of reach; the next wake-up tries again
-			s.log.Warn("engine", "run", step.RunID, "err", err)
+		case !isRefusal: // the engine is out of reach: a run in hand rests, see Resting
+			level := slog.LevelDebug
+			if s.hold != nil && ctx.Err() == nil {
+				level = slog.LevelWarn
+			}
+			s.log.Log(ctx, level, "engine", "run", step.RunID, "err", err)
 			return
 		case r.Stored || (races[r.Code] && refusals < maxRefusals):
 			s.log.Debug("refused", "run", step.RunID, "round", step.Round, "err", err)
@@ -111,8 +118,15 @@ func (s *session) pay(ctx context.Context, step aggregate.Step) error {
 	case aggregate.StepClaim:
 		return s.claim(ctx, step)
 	}
-	if !s.holds(step) {
+	switch {
+	case !s.holds(step):
 		return errLetGo
+	case len(s.hold.kept) > 0:
+		return s.retell(ctx, step)
+	case s.hold.failure != nil && step.Kind == aggregate.StepModel:
+		return s.failRound(ctx, step, *s.hold.failure)
+	case s.hold.failure != nil:
+		return s.finish(ctx, finishData{Outcome: outcomeError, Error: s.hold.failure})
 	}
 	switch step.Kind {
 	case aggregate.StepReplay:
@@ -135,11 +149,6 @@ func (s *session) holds(step aggregate.Step) bool {
 		return true
 	}
 	s.hold = nil
-	if step.Fence != 0 && len(step.Running) == 0 && s.r.cfg.Adopt != nil && s.r.cfg.Adopt(s.name, step.RunID, step.Fence) {
-		s.log.Info("took the run over, as it was handed back", "run", step.RunID)
-		s.take(step.RunID, step.Round, claimResult{Fence: step.Fence, Roster: events.Roster{Primary: step.Primary}})
-		return true
-	}
 	if step.Fence == 0 || step.RunID != s.claiming || step.Runner != s.r.cfg.Name {
 		s.claiming = ""
 		return false

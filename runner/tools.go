@@ -29,10 +29,19 @@ func (s *session) tools(ctx context.Context, step aggregate.Step) error {
 	case errors.Is(cause, errLost):
 		return errLost
 	case errors.Is(err, errUnresolved):
-		s.fail(ctx, codeCallUnresolved, err.Error())
-		return errLetGo
+		return s.givenUp(ctx, cause, err)
 	}
 	return err
+}
+
+// givenUp ends a run of which a call did not end; cause is watch's. The call
+// stays without an outcome. A run that was asked to cancel is finished as that.
+func (s *session) givenUp(ctx context.Context, cause, err error) error {
+	if errors.Is(cause, errCancel) {
+		return cancelled("tool.finish")
+	}
+	s.fail(ctx, codeCallUnresolved, err.Error())
+	return errLetGo
 }
 
 // planned is a call with what it would touch.

@@ -39,9 +39,9 @@ type engine struct {
 	service  *bus.Service
 	later    *bus.Later
 	ready    atomic.Bool
-	// handedBack are the sessions whose runs this engine took over at its start.
-	handedBack []string
-	closers    []func(context.Context) error // run in reverse
+	// handBacks are the runs that change hands at a stop; nil without a runner.
+	handBacks *handBacks
+	closers   []func(context.Context) error // run in reverse
 }
 
 // drainTime bounds a graceful stop.
@@ -240,7 +240,7 @@ func (e *engine) startRunner(ctx context.Context, g *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
-	rc := e.runnerConfig(in, w.names)
+	rc := e.runnerConfig(in, w)
 	e.log.Info("runner", "providers", in.registry.IDs())
 	if len(in.elsewhere) > 0 {
 		e.log.Warn("this engine has no client for the types of these providers: their sessions wait for a runner elsewhere", "providers", in.elsewhere)
@@ -258,6 +258,7 @@ func (e *engine) startRunner(ctx context.Context, g *errgroup.Group) error {
 		return feed.Follow(ctx, events.FollowOptions{}, func(rec events.Record) error { return w.event(ctx, rec) })
 	})
 	g.Go(func() error { return e.sweeps(ctx, w) })
+	g.Go(func() error { return e.handBacks.keepOn(ctx, w, r.Resting) })
 	return nil
 }
 

@@ -3,9 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -70,7 +67,7 @@ func (d deltas) Publish(session, run string, payload []byte) {
 }
 
 // runnerConfig is the built-in runner over this engine.
-func (e *engine) runnerConfig(in *instances, wake <-chan string) runner.Config {
+func (e *engine) runnerConfig(in *instances, w *wakeUps) runner.Config {
 	name := e.cfg.RunnerName
 	if name == "" {
 		name = "r-" + ulid.Make().String()
@@ -80,47 +77,13 @@ func (e *engine) runnerConfig(in *instances, wake <-chan string) runner.Config {
 		tools = liveTools{in.tools, e.cfg.Live, e.cfg.Tools}
 	}
 	return runner.Config{
-		Engine: direct{e.handler, e.rules, e.subjects}, Wake: wake, Name: name, Providers: &in.registry, DefaultProvider: in.first,
+		Engine: direct{e.handler, e.rules, e.subjects}, Wake: w.names, Name: name, Providers: &in.registry, DefaultProvider: in.first,
 		Tools: tools, Deltas: deltas{e.nc, e.subjects}, Sessions: e.cfg.Sessions, Log: e.log,
 	}
 }
 
-// startHandBack takes the runs that were given back at the last stop, and will
-// give back those that are held at the next: a stop that is asked for loses
-// nothing and makes nobody decide.
-func (e *engine) startHandBack(ctx context.Context, rc *runner.Config) error {
-	back, err := bus.NewHandBacks(ctx, e.nc, e.cfg.Replicas)
-	if err != nil {
-		return err
-	}
-	taken, err := back.Take(ctx)
-	if err != nil {
-		return err
-	}
-	var mu sync.Mutex
-	rc.Adopt = func(session, run string, fence uint64) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		held, ok := taken[session]
-		delete(taken, session)
-		return ok && held == bus.Held{RunID: run, Fence: fence}
-	}
-	rc.HandBack = func(session, run string, fence uint64) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTime)
-		defer cancel()
-		if err := back.Put(ctx, session, bus.Held{RunID: run, Fence: fence}); err != nil {
-			e.log.Warn("run not handed back: it will be interrupted", "session", session, "run", run, "err", err)
-		}
-	}
-	e.handedBack = slices.Collect(maps.Keys(taken))
-	return nil
-}
-
-// handBackTime bounds one hand-back.
-const handBackTime = 2 * time.Second
-
-// wakeUps feeds the runner: every event that may owe it something, and now and
-// then every session that is in memory.
+// wakeUps feeds the runner: every event that may owe it something, now and then
+// every session that is in memory, and the runs that keepOn looks for.
 type wakeUps struct {
 	names chan string
 }
@@ -178,9 +141,6 @@ func (e *engine) sweeps(ctx context.Context, w *wakeUps) error {
 		if w != nil {
 			w.owed(ctx, st)
 		}
-	}
-	for _, session := range e.handedBack {
-		w.wake(ctx, session)
 	}
 	if err := e.handler.Survey(ctx, owed); err != nil && ctx.Err() == nil {
 		e.log.Warn("survey of all sessions", "err", err)
