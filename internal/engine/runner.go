@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ type direct struct {
 	handler  *aggregate.Handler
 	rules    aggregate.Service // the handler, measured
 	subjects bus.Subjects
+	wake     *wakeUps
 }
 
 // Do implements runner.Engine.
@@ -49,9 +51,22 @@ func (d direct) Do(ctx context.Context, session string, c runner.Command) (aggre
 	}
 }
 
-// Next implements runner.Engine.
+// Next implements runner.Engine. What the runner was woken for may have been
+// stored by another engine: if this one's copy of the session does not show it,
+// it is brought up to the log first.
 func (d direct) Next(ctx context.Context, session string) (aggregate.Step, error) {
-	return d.handler.Next(ctx, session)
+	st, err := d.handler.Next(ctx, session)
+	if err != nil || !d.wake.news(session) || st.Kind == aggregate.StepClaim || st.Cancelled {
+		return st, err
+	}
+	current := make(chan struct{})
+	d.handler.Read(ctx, session, aggregate.ReadQuery{}, func(aggregate.ReadReply) { close(current) })
+	select {
+	case <-current:
+		return d.handler.Next(ctx, session)
+	case <-ctx.Done():
+		return st, ctx.Err()
+	}
 }
 
 // deltas publishes what is streamed; it is not stored.
@@ -77,7 +92,7 @@ func (e *engine) runnerConfig(in *instances, w *wakeUps) runner.Config {
 		tools = liveTools{in.tools, e.cfg.Live, e.cfg.Tools}
 	}
 	return runner.Config{
-		Engine: direct{e.handler, e.rules, e.subjects}, Wake: w.names, Name: name, Providers: &in.registry, DefaultProvider: in.first,
+		Engine: direct{e.handler, e.rules, e.subjects, w}, Wake: w.names, Name: name, Providers: &in.registry, DefaultProvider: in.first,
 		Tools: tools, Deltas: deltas{e.nc, e.subjects}, Sessions: e.cfg.Sessions, Log: e.log,
 	}
 }
@@ -85,21 +100,32 @@ func (e *engine) runnerConfig(in *instances, w *wakeUps) runner.Config {
 // wakeUps feeds the runner: every event that may owe it something, now and then
 // every session that is in memory, and the runs that keepOn looks for.
 type wakeUps struct {
-	names chan string
+	names  chan string
+	unseen sync.Map // sessions with an event that asks for something, until news
 }
 
 // wakeTypes are the events after which a runner may have something to do that
-// it does not hold already.
+// it does not hold already; true for those that ask for something.
 var wakeTypes = map[string]bool{
 	"run.requested": true, "approval.decided": true, "question.answered": true, "question.expired": true, "tool.resolved": true,
-	"run.cancel_requested": true, "run.finished": true, "run.interrupted": true, "session.closed": true,
+	"run.cancel_requested": true, "run.finished": false, "run.interrupted": false, "session.closed": false,
 }
 
 func (w *wakeUps) event(ctx context.Context, r events.Record) error {
-	if wakeTypes[r.Type] {
+	asks, wakes := wakeTypes[r.Type]
+	if asks {
+		w.unseen.Store(r.Session, nil)
+	}
+	if wakes {
 		w.wake(ctx, r.Session)
 	}
 	return nil
+}
+
+// news says, once, that an event asked for something in the session.
+func (w *wakeUps) news(session string) bool {
+	_, asked := w.unseen.LoadAndDelete(session)
+	return asked
 }
 
 func (w *wakeUps) wake(ctx context.Context, session string) {
