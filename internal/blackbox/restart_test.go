@@ -2,6 +2,9 @@ package blackbox
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -136,37 +139,117 @@ func TestRestart_LiveRunKeepsItsFence(t *testing.T) {
 	e.audit(s)
 }
 
-// TestRestart_BuiltInRunnerHandsBack: SIGTERM while the built-in runner works
-// ends within seconds with status 0; what it held is over or can be taken up,
-// and nothing is left that only a crash would explain.
-func TestRestart_BuiltInRunnerHandsBack(t *testing.T) {
-	t.Parallel()
-	e := &engine{dir: t.TempDir()}
-	e.args = []string{"--listen", "127.0.0.1:0", "--data", e.dir, "--no-projector", "--http", "off"}
-	e.up(t)
-	s := sessionName(t, "")
-	e.must(s, "session.create", nil)
-	e.must(s, "run.request", obj{"prompt": "p", "loop": obj{"max_iterations": 3, "max_total_rounds": 30}})
-	e.await(s, "round.started")
+// playing are the flags of an engine whose built-in runner plays the example
+// slowly enough to be stopped in the middle of it.
+func playing(t *testing.T) []string {
+	t.Helper()
+	example, err := filepath.Abs("../../examples/three_drafts.jsonl")
+	must(t, err)
+	return provided(t, fmt.Sprintf("{id: p, type: recorded, default: true, file: %q, pace: 60ms}", example))
+}
+
+// provided are the flags of an engine with a built-in runner and one provider.
+func provided(t *testing.T, provider string) []string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "engine.yaml")
+	must(t, os.WriteFile(file, []byte("providers: ["+provider+"]\n"), 0o600))
+	return []string{"--config", file, "--no-projector", "--http", "off", "--lease", "60s"}
+}
+
+// plays asks for a loop in a new session and waits until it has begun.
+func (c *client) plays(suffix string) string {
+	c.t.Helper()
+	s := sessionName(c.t, suffix)
+	c.must(s, "session.create", obj{"model": obj{"provider": "p", "model": "drafts"}})
+	c.must(s, "session.set_mode", obj{"mode": "auto"})
+	c.must(s, "run.request", obj{"prompt": "p", "loop": obj{"max_iterations": 3, "max_total_rounds": 30}})
+	c.await(s, "round.started")
+	return s
+}
+
+// stopPlaying ends the process in good time and order, before the run has ended.
+func (e *engine) stopPlaying(c *client, session string) {
+	e.process.t.Helper()
 	began := time.Now()
 	e.signal(syscall.SIGINT)
 	if status := e.wait(); status != 0 {
-		t.Errorf("exit status %d", status)
+		e.process.t.Errorf("exit status %d", status)
 	}
 	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("the stop took %s", took)
+		e.process.t.Errorf("the stop took %s", took)
 	}
-	e.up(t)
-	list := e.audit(s)
-	if n := e.count(s, "run.started"); n < 1 {
-		t.Errorf("%d starts: %s", n, e.types(s))
+	if c != nil && c.count(session, "run.finished") != 0 {
+		e.process.t.Fatalf("the run was over before the stop: %s", c.types(session))
 	}
-	rounds := map[any]int{}
-	for _, ev := range list {
-		if ev.Type == "round.started" {
-			if rounds[jsonText([]any{ev.Run, ev.Data["round"]})]++; rounds[jsonText([]any{ev.Run, ev.Data["round"]})] > 1 {
-				t.Errorf("a round twice: %s", ev.payload)
+}
+
+// wentOn checks that the run came to its end as if nobody had stopped.
+func (c *client) wentOn(session string) {
+	c.t.Helper()
+	c.await(session, "run.finished")
+	rounds := map[string]int{}
+	for _, ev := range c.audit(session) {
+		switch ev.Type {
+		case "run.interrupted", "run.refused", "round.failed", "tool.parked":
+			c.t.Errorf("%s: %s", ev.Type, ev.payload)
+		case "round.started":
+			if id := jsonText([]any{ev.Run, ev.Data["round"]}); rounds[id] > 0 {
+				c.t.Errorf("a round twice: %s", ev.payload)
+			} else {
+				rounds[id]++
 			}
 		}
 	}
+	if n := c.count(session, "run.started"); n != 1 {
+		c.t.Errorf("%d starts: %s", n, c.types(session))
+	}
+	c.wantLoop(session, "completed", "3/3/10")
+}
+
+// TestRestart_BuiltInRunnerHandsBack: SIGINT while the built-in runner works
+// ends within seconds with status 0, and the engine that is started next goes on
+// with the run that was held: nothing of it is lost or interrupted.
+func TestRestart_BuiltInRunnerHandsBack(t *testing.T) {
+	t.Parallel()
+	e := &engine{dir: t.TempDir()}
+	e.args = slices.Concat([]string{"--listen", "127.0.0.1:0", "--data", e.dir}, playing(t))
+	e.up(t)
+	s := e.plays("")
+	e.stopPlaying(nil, s)
+	e.up(t)
+	e.wentOn(s)
+}
+
+// TestRestart_AnotherEngineGoesOn: of several engines one is stopped; one that
+// holds the run's provider goes on with it, be it there already or started
+// later, and one that does not leaves it alone.
+func TestRestart_AnotherEngineGoesOn(t *testing.T) {
+	t.Parallel()
+	server := startNATS(t)
+	c := dial(t, server.url)
+	joined := func(flags []string) *engine {
+		e := &engine{args: slices.Concat([]string{"--nats", server.url}, flags)}
+		e.up(t)
+		return e
+	}
+	claimed := func(s string, engines ...*engine) (e *engine) {
+		eventually(t, "an engine has claimed the run", func() bool {
+			i := slices.IndexFunc(engines, func(e *engine) bool { return strings.Contains(e.output(), `msg="claimed the run" session=`+s) })
+			if i >= 0 {
+				e = engines[i]
+			}
+			return i >= 0
+		})
+		return e
+	}
+	a := joined(playing(t))
+	joined(provided(t, "{id: p, type: openai, default: true, api_key_env: NOT_SET}")) // has no client for it
+	s := c.plays("-later")
+	a.stopPlaying(c, s)
+	b := joined(playing(t))
+	c.wentOn(s)
+	d := joined(playing(t))
+	s = c.plays("-there")
+	claimed(s, b, d).stopPlaying(c, s)
+	c.wentOn(s)
 }
