@@ -197,50 +197,6 @@ func TestRun_ShutdownReportsWhatEndedBesideWhatDidNot(t *testing.T) {
 	})
 }
 
-// TestRun_CancelEndsAsCancelled: also where a call does not end, which leaves
-// that call without an outcome, and where the run fails before it has heard.
-func TestRun_CancelEndsAsCancelled(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		f    *fake
-		says string
-		want []string
-	}{
-		"a call hangs":          {requested(), "call a=Hang b=Bash", []string{"round.start 0", `round.finish 0 "" tools`, "tool.start a", "tool.start b", `tool.finish b true "Bash done"`, "run.finish cancelled"}},
-		"a replayed call hangs": {decided(), "x", []string{"replay.start a", "run.finish cancelled"}},
-		"the run fails":         {requested(), "fail", []string{"round.start 0", "round.fail broken", "run.finish cancelled"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := tc.f
-				if len(f.calls) > 0 {
-					f.calls[0].Name = "Hang"
-				}
-				cancelled := func() { f.mu.Lock(); f.cancel = true; f.mu.Unlock() }
-				f.hook = func(_ context.Context, name string, _ body) (*aggregate.Reply, error) {
-					if name == "round.fail" {
-						cancelled()
-					}
-					return nil, nil
-				}
-				says := says(tc.says)
-				stop := start(t, f, "r1", model(func(ctx context.Context, r provider.Request, emit func(provider.Delta)) (provider.Answer, error) {
-					if tc.says == "fail" {
-						return provider.Answer{}, &provider.Error{Code: "broken", Message: "no"}
-					}
-					return says(ctx, r, emit)
-				}), func(c *runner.Config) { c.Tools = tools{execute: hangs} })
-				time.Sleep(2 * time.Second)
-				cancelled()
-				time.Sleep(time.Hour)
-				stop()
-				want(t, f, tc.want...)
-			})
-		})
-	}
-}
-
 // TestRun_HandedBackRun: it is taken over with its fence where it still has it
 // and nothing of it was under way.
 func TestRun_HandedBackRun(t *testing.T) {
