@@ -95,7 +95,7 @@ func (e *engine) startMetrics() {
 		e.metrics = web.NewMetrics(nil)
 		return
 	}
-	e.views = &views{e: e, gone: web.NewGone()}
+	e.views = newViews(e)
 	e.metrics = web.NewMetrics(e.views.gauges)
 }
 
@@ -209,6 +209,9 @@ func (e *engine) begin(ctx context.Context, g *errgroup.Group, out io.Writer) er
 	g.Go(func() error { return e.watchSync(ctx) })
 	g.Go(func() error { return keepSmall(ctx) })
 	g.Go(func() error { return keepPace(ctx) })
+	if e.views != nil {
+		e.views.awaitFirst(ctx)
+	}
 	url := bus.Redact(e.cfg.NATS)
 	if e.server != nil {
 		url = e.server.URL()

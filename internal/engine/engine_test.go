@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
 	"culm/aggregate"
@@ -22,18 +23,19 @@ import (
 // patience bounds every wait for something that must happen.
 const patience = 60 * time.Second
 
-// lines takes what an engine prints and closes ready at that line.
-type lines struct{ ready chan struct{} }
+// lines takes what an engine prints, and gives on the URL of its server when it
+// is ready.
+type lines struct{ ready chan string }
 
 func (l lines) Write(b []byte) (int, error) {
-	if strings.HasSuffix(string(b), "ready\n") {
-		close(l.ready)
+	if said, ready := strings.CutSuffix(string(b), "\nready\n"); ready {
+		l.ready <- strings.TrimPrefix(said, "nats: ")
 	}
 	return len(b), nil
 }
 
-// TestRun: from start to graceful stop, and once more on the same data. The log
-// says how to open the page.
+// TestRun: from start to graceful stop, and once more on the same data. Queries
+// are answered once it is ready, and the log says how to open the page.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Data: t.TempDir(), HTTP: "127.0.0.1:0", Sync: "none"}
@@ -41,10 +43,11 @@ func TestRun(t *testing.T) {
 		var log strings.Builder // of one handler at a time, which locks
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		ctx, stop := context.WithCancel(t.Context())
-		out, ended := lines{make(chan struct{})}, make(chan error, 1)
+		out, ended := lines{make(chan string, 1)}, make(chan error, 1)
 		go func() { ended <- Run(ctx, cfg, out) }()
 		select {
-		case <-out.ready:
+		case url := <-out.ready:
+			wantViews(t, url)
 		case err := <-ended:
 			t.Fatalf("it ended: %v", err)
 		case <-time.After(patience):
@@ -59,6 +62,22 @@ func TestRun(t *testing.T) {
 		if how, _, _ = strings.Cut(how, "\n"); how != `with_token="culm page --http `+address+` --data `+cfg.Data+`"` {
 			t.Errorf("the page at %s is opened by %s", address, how)
 		}
+	}
+}
+
+func wantViews(t *testing.T, url string) {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.Timeout(patience))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer nc.Close()
+	reply, err := nc.Request("agent.query.sessions.list", []byte(`{"wait_ms":60000}`), patience)
+	if err != nil {
+		t.Errorf("queries when it is ready: %v", err)
+	} else if !strings.HasPrefix(string(reply.Data), `{"ok":true`) {
+		t.Errorf("queries when it is ready: %s", reply.Data)
 	}
 }
 

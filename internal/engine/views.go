@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,8 +17,10 @@ import (
 // viewsFile is the database of the views in the data folder.
 const viewsFile = "views.db"
 
-// viewsPause is the time between attempts to have views at all.
-const viewsPause = 10 * time.Second
+const (
+	viewsPause = 10 * time.Second // between attempts to have views at all
+	viewsFirst = 2 * time.Second  // that the engine waits with its "ready" for the first
+)
 
 // views keeps the projector of an engine. The engine does its work without:
 // where the database is in use elsewhere, or the disk refuses it, the views are
@@ -26,12 +29,32 @@ type views struct {
 	e       *engine
 	current atomic.Pointer[projection.Projector]
 	gone    web.Gone
+	tried   chan struct{} // closed when queries are answered, or the first attempt at that failed
+	first   func()        // closes tried, once
+}
+
+func newViews(e *engine) *views {
+	tried := make(chan struct{})
+	return &views{e: e, gone: web.NewGone(), tried: tried, first: sync.OnceFunc(func() { close(tried) })}
+}
+
+// awaitFirst lets who was told that the engine is ready find its queries
+// answered, unless the database takes its time.
+func (v *views) awaitFirst(ctx context.Context) {
+	late := time.NewTimer(viewsFirst)
+	defer late.Stop()
+	select {
+	case <-v.tried:
+	case <-late.C:
+	case <-ctx.Done():
+	}
 }
 
 // run has views until ctx ends.
 func (v *views) run(ctx context.Context) error {
 	for {
-		err := v.once(ctx)
+		err := v.keepUp(ctx)
+		v.first()
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -62,7 +85,8 @@ func (v *views) advice(err error) string {
 	return "it is tried again every " + viewsPause.String()
 }
 
-func (v *views) once(ctx context.Context) error {
+// keepUp opens the views and keeps them up to date.
+func (v *views) keepUp(ctx context.Context) error {
 	e := v.e
 	p, err := projection.Open(ctx, projection.Options{
 		File: filepath.Join(e.cfg.Data, viewsFile), Log: e.sessions, Feed: e.feed(), Rest: bus.NewRest(e.server),
@@ -78,6 +102,7 @@ func (v *views) once(ctx context.Context) error {
 		return errors.Join(err, p.Close())
 	}
 	v.current.Store(p)
+	v.first()
 	err = p.Run(ctx)
 	v.current.Store(nil)
 	drain, cancel := context.WithTimeout(context.Background(), drainTime/3)
