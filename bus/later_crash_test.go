@@ -106,7 +106,7 @@ func TestLater_OneOfTwoEnginesHandlesAndHandsOnAtStop(t *testing.T) {
 		return q.engine(t, &fakeRules{handle: func(r aggregate.Request, done func(aggregate.Reply)) {
 			came <- handled{name, string(r.Body)}
 			done(acceptedReply(r, 1))
-		}})
+		}}, func(o *LaterOptions) { o.Takeover = testPatience }) // it keeps the queue, however slow it is
 	}
 	engines := map[string]*Later{"one": start("one"), "two": start("two")}
 	var holder string

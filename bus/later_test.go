@@ -40,9 +40,13 @@ func openQueue(t *testing.T) *workQueue {
 }
 
 // engine starts a Later over the rules, with a connection of its own.
-func (q *workQueue) engine(t *testing.T, rules *fakeRules) *Later {
+func (q *workQueue) engine(t *testing.T, rules *fakeRules, change ...func(*LaterOptions)) *Later {
 	t.Helper()
-	l, err := StartLater(inTime(t), LaterOptions{Conn: q.ns.Connect(t), Handler: rules, Takeover: 2 * time.Second, RedeliverAfter: 500 * time.Millisecond, Workers: 8})
+	o := LaterOptions{Conn: q.ns.Connect(t), Handler: rules, Takeover: 2 * time.Second, RedeliverAfter: 500 * time.Millisecond, Workers: 8}
+	for _, c := range change {
+		c(&o)
+	}
+	l, err := StartLater(inTime(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,9 +28,7 @@ func TestWatchSaysWhatItWaitsFor(t *testing.T) {
 			t.Errorf("%s says %q", args, line)
 		}
 		stop()
-		if status := <-ended; status != exitOK {
-			t.Errorf("%s: status %d", args, status)
-		}
+		wantStatus(t, ended, exitOK)
 	}
 }
 

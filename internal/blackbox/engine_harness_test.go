@@ -121,7 +121,7 @@ func startShared(t testing.TB) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "culm-blackbox-data-")
 	must(t, err)
-	shared.cmd = command(slices.Concat([]string{"--listen", "127.0.0.1:0", "--data", dir, "--sync", "none"}, bare)...)
+	shared.cmd = command(slices.Concat([]string{"--listen", "127.0.0.1:0", "--data", dir, "--sync", "none", "--lease", "10m"}, bare)...)
 	// It outlives this test: what it prints is only looked at for its address.
 	p := &process{t: t, cmd: shared.cmd, address: make(chan string, 1), ready: make(chan struct{}), exited: make(chan struct{})}
 	stdout, err := shared.cmd.StdoutPipe()
