@@ -18,7 +18,6 @@ const (
 	codeForbidden    = "forbidden"      // Host or Origin is not on the list
 	codeUnauthorized = "unauthorized"   // no token, or one that nobody has
 	codeNotFound     = "not_found"      // no such path
-	codeMethod       = "wrong_method"   //
 	codeMediaType    = "wrong_type"     // a body that does not say that it is JSON
 	codeTooMany      = "too_many"       // clients or heavy requests at once
 	codeInternal     = "internal_error" //
@@ -33,8 +32,8 @@ var statuses = map[string]int{
 	aggregate.CodePayloadTooLarge: http.StatusRequestEntityTooLarge, aggregate.CodeSessionNotFound: http.StatusNotFound,
 	aggregate.CodeUnavailable: http.StatusServiceUnavailable, codeNotYet: http.StatusServiceUnavailable,
 	codeForbidden: http.StatusForbidden, codeUnauthorized: http.StatusUnauthorized, codeNotFound: http.StatusNotFound,
-	codeMethod: http.StatusMethodNotAllowed, codeMediaType: http.StatusUnsupportedMediaType,
-	codeTooMany: http.StatusServiceUnavailable, codeInternal: http.StatusInternalServerError,
+	codeMediaType: http.StatusUnsupportedMediaType,
+	codeTooMany:   http.StatusServiceUnavailable, codeInternal: http.StatusInternalServerError,
 }
 
 func statusOf(code string) int {

@@ -149,6 +149,9 @@ func TestServe_endsWithItsContext(t *testing.T) {
 	if url := PageURL(l.Addr(), "tok"); url != "http://"+l.Addr().String()+"/#token=tok" {
 		t.Error(url)
 	}
+	if url := PageURL(l.Addr(), `100%+"#/`); url != "http://"+l.Addr().String()+"/#token=100%25+%22%23%2F" {
+		t.Error("a token that needs escapes:", url)
+	}
 	if url := PageURL(&net.TCPAddr{IP: net.IPv6unspecified, Port: 80}, ""); url != "http://localhost:80/" {
 		t.Error(url)
 	}

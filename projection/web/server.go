@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -225,7 +226,7 @@ func PageURL(address net.Addr, token string) string {
 	}
 	page := "http://" + net.JoinHostPort(host, port) + "/"
 	if token != "" {
-		page += "#token=" + token
+		page += "#token=" + url.PathEscape(token)
 	}
 	return page
 }

@@ -7,8 +7,14 @@ const key = "culm-token";
 export function takeToken() {
   const m = /^#token=([\x21-\x7e]+)$/.exec(location.hash);
   if (!m) return;
-  setToken(decodeURIComponent(m[1]));
+  setToken(decoded(m[1]));
   history.replaceState(null, "", location.pathname + "#/");
+}
+
+/** decoded is a part of an address without its escapes, or as it stands where
+ * a % begins none: an address may come from anywhere. */
+export function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
 }
 
 export const token = () => sessionStorage.getItem(key) || "";

@@ -1,8 +1,9 @@
 // The page: which view is shown, what is live, and what is said when it is not.
 
-import { h, show, add, after, content, toast } from "./dom.js";
+import { h, show, content, toast } from "./dom.js";
 import * as api from "./api.js";
 import { Live } from "./live.js";
+import { Reader, old } from "./reader.js";
 import { SessionList, newSession } from "./sessions.js";
 import { SessionPage } from "./session.js";
 import { InboxPage, waits } from "./inbox.js";
@@ -20,10 +21,19 @@ class App {
   constructor() {
     api.takeToken();
     this.acts = false; this.status = null; this.view = null; this.waiting = null; this.conn = { up: false, since: Date.now() };
+    this.late = false; // the views were behind, or may have been
+    this.lacking = new Map(); // what readers miss of the views
+    this.recent = new Map(); // the last events of the sessions that moved last
     this.create = () => newSession(ask, (to) => { location.hash = to; });
-    this.list = new SessionList($("side"), () => (this.acts ? this.create() : toast("This page may only look: open it by the address that culm page prints.", "bad")));
-    this.readWaiting = after(150, (min) => this.loadWaiting(min));
-    this.live = new Live({ event: (e) => this.event(e), gap: () => this.reload(), gone: (session) => this.gone(session), delta: (session, run, d) => { if (d && this.view instanceof SessionPage && this.view.id === session) this.view.draft.delta(run, d); }, state: (s) => this.connection(s) });
+    this.list = new SessionList($("side"), this, () => (this.acts ? this.create() : toast("This page may only look: open it by the address that culm page prints.", "bad")));
+    this.inbox = this.reader((wait, signal) => this.readWaiting(wait, signal), { settle: 150, lacks: (text) => this.view?.lacks?.(text) });
+    this.live = new Live({
+      event: (e) => this.event(e),
+      gap: () => this.reload(),
+      gone: (session) => this.gone(session),
+      delta: (session, run, d) => this.delta(session, run, d),
+      state: (s) => this.connection(s),
+    });
     this.chrome();
   }
 
@@ -33,9 +43,26 @@ class App {
     await this.readStatus();
     this.route();
     this.live.start();
-    setInterval(() => this.readStatus(), 5000);
+    this.poll();
     setInterval(tickAges, 1000);
     setInterval(() => { this.banner(); this.tabTitle(); }, 1000);
+  }
+
+  /** reader is a Reader whose lacks the lamp tells, too. */
+  reader(read, { lacks = () => {}, ...options } = {}) {
+    const r = new Reader(read, { ...options, lacks: (text) => {
+      text ? this.lacking.set(r, text) : this.lacking.delete(r);
+      this.lampNow();
+      lacks(text);
+    } });
+    return r;
+  }
+
+  /** abreast is a reader that begins with what the page has heard of. */
+  abreast(read, options) {
+    const r = this.reader(read, options);
+    for (const [session, seq] of this.recent) r.want(session, seq);
+    return r;
   }
 
   // --- what is around the views ---------------------------------------------------
@@ -72,11 +99,22 @@ class App {
     else if (e.key === "n" && this.acts) this.create();
   }
 
+  /** poll reads the status every five seconds, every second while the views are late. */
+  async poll() {
+    for (let n = 1; ; n++) {
+      await new Promise((done) => { setTimeout(done, 1000); });
+      if (this.late || n % 5 === 0) await this.readStatus();
+    }
+  }
+
   async readStatus() {
     try {
       this.status = await api.get("status");
       if (this.acts !== this.status.acts) { this.acts = this.status.acts; if (this.view) this.route(); }
       this.denied = false;
+      const late = this.behind() !== "";
+      if (this.late && !late) this.reload(); // what was read meanwhile may be old
+      this.late = late;
     } catch (e) {
       if (e.code === "unauthorized" && api.token()) {
         this.denied = "The token of this tab is not known here any more.";
@@ -95,21 +133,33 @@ class App {
 
   // --- the connection ----------------------------------------------------------------
 
-  connection(s) { this.conn = s; this.lampNow(); this.banner(); if (s.up) this.readStatus(); }
+  connection(s) {
+    if (!s.up && this.conn.up) this.late = true; // what failed meanwhile is read anew
+    this.conn = s;
+    this.lampNow();
+    this.banner();
+    if (s.up) this.readStatus();
+  }
+
+  /** behind is how far the views are from the log, "" if they are with it. */
+  behind() {
+    const st = this.status;
+    if (!st) return "";
+    if (!st.ready) return "catching up";
+    if (st.rebuilding.length) return "computing views anew";
+    return st.behind_events > 500 || st.behind_seconds > 2 ? `${count(st.behind_events)} events behind` : "";
+  }
 
   lampNow() {
-    const st = this.status, up = this.conn.up;
-    let text = "live", cls = "up";
-    if (!up) { text = "reconnecting"; cls = "down"; }
-    else if (st && !st.ready) { text = "catching up"; cls = "behind"; }
-    else if (st && st.rebuilding.length) { text = "computing views anew"; cls = "behind"; }
-    else if (st && (st.behind_events > 500 || st.behind_seconds > 2)) { text = `${count(st.behind_events)} events behind`; cls = "behind"; }
+    const behind = this.behind() || (this.lacking.size ? "views behind" : "");
+    const [text, cls] = !this.conn.up ? ["reconnecting", "down"] : behind ? [behind, "behind"] : ["live", "up"];
+    this.lamp.title = old(this.lacking.values().next().value || "");
     if (this.lamp.dataset.text !== text) {
       this.lamp.dataset.text = text;
       this.lamp.className = "lamp " + cls;
       show(this.lamp, h("i", { class: "dot", "aria-hidden": "true" }), text);
     }
-    show(this.me, this.acts ? st.actor : "read only");
+    show(this.me, this.acts ? this.status.actor : "read only");
     this.me.title = this.acts ? "Decisions are recorded under this name" : "To decide, open the page by the address that culm page prints";
   }
 
@@ -131,43 +181,55 @@ class App {
 
   /** reload reads everything anew: something may have been missed. */
   reload() {
-    this.list.load(true);
-    this.loadWaiting();
-    if (this.view?.refresh) this.view.refresh();
+    this.list.load();
+    this.inbox.now();
+    this.view?.refresh?.();
   }
 
   event(e) {
+    this.hear(e);
     this.list.event(e);
     this.view?.event?.(e);
-    if (waits(e.type)) this.readWaiting({ [e.session]: e.seq });
+    if (waits(e, this.waiting)) this.inbox.ask(e.session, e.seq);
+  }
+
+  /** hear notes how far a session is, for readers that begin later. */
+  hear(e) {
+    if (e.session.startsWith("_")) return;
+    this.recent.delete(e.session);
+    this.recent.set(e.session, e.seq);
+    if (this.recent.size > 50) this.recent.delete(this.recent.keys().next().value);
+  }
+
+  delta(session, run, d) {
+    if (d && this.view instanceof SessionPage && this.view.id === session) this.view.draft.delta(run, d);
   }
 
   /** gone takes a deleted session out of everything. */
   gone(session) {
     this.list.gone(session);
-    this.loadWaiting();
+    this.inbox.forget(session);
+    this.recent.delete(session);
+    this.inbox.now();
+    this.view?.reader?.forget(session);
     if (this.view instanceof SessionPage) { if (this.view.id === session) this.view.load(); } else this.view?.refresh?.();
   }
 
-  async loadWaiting(min) {
-    try {
-      const r = await api.query("approvals.list", { limit: 100, ...(min && { min_sequence: min, wait_ms: 1500 }) });
-      this.waiting = r;
-      const n = r.items.length + (r.next ? "+" : "");
-      show(this.inboxCount, n);
-      this.inboxCount.hidden = !r.items.length;
-      this.links[2].setAttribute("aria-label", r.items.length ? `Inbox, ${n} waiting` : "Inbox");
-      this.view?.show?.(r);
-    } catch (e) {
-      if (e.code === "not_yet") this.readWaiting();
-    }
+  async readWaiting(wait, signal) {
+    const r = await api.query("approvals.list", { limit: 100, ...wait }, signal);
+    this.waiting = r;
+    const n = r.items.length + (r.next ? "+" : "");
+    show(this.inboxCount, n);
+    this.inboxCount.hidden = !r.items.length;
+    this.links[2].setAttribute("aria-label", r.items.length ? `Inbox, ${n} waiting` : "Inbox");
+    this.view?.show?.(r);
   }
 
   // --- which view ----------------------------------------------------------------------
 
   route() {
     const [path, search] = (location.hash.slice(1) || "/").split("?");
-    const q = new URLSearchParams(search), parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+    const q = new URLSearchParams(search), parts = path.split("/").filter(Boolean).map(api.decoded);
     if (this.view instanceof SessionPage && parts[0] === "s" && parts[1] === this.view.id && this.view.state && q.get("at")) {
       this.view.scrub(+q.get("at"));
       return;
@@ -188,30 +250,29 @@ class App {
     switch (parts[0]) {
       case "s":
         this.view = new SessionPage(main, parts[1] || "", this);
-        if (+q.get("at")) this.view.wanted = +q.get("at");
+        if (+q.get("at")) this.view.scrub(+q.get("at"));
         this.view.load();
         break;
       case "inbox":
         this.view = new InboxPage(main, this);
-        if (this.waiting) this.view.show(this.waiting);
-        this.loadWaiting();
+        this.inbox.now();
         break;
       case "usage": {
-        const draw = () => usagePage(main).catch((e) => show(main, h("p", { class: "error" }, content(say(e)))));
-        this.view = { refresh: draw, event: after(3000, draw) };
-        draw();
+        const r = this.abreast((wait, signal) => usagePage(main, wait, signal), { settle: 3000, failed: (e) => show(main, h("p", { class: "error" }, content(say(e)))) });
+        this.view = { reader: r, refresh: () => r.now(), event: (e) => r.ask(e.session, e.seq), close: () => r.close() };
+        r.now();
         break;
       }
       case "search": {
-        const abort = new AbortController();
-        this.view = { close: () => abort.abort() };
+        const text = (q.get("q") || "").trim(), r = this.abreast((wait, signal) => searchPage(main, text, wait, signal));
+        this.view = { refresh: () => r.now(), close: () => r.close() };
         $("find-text").value = q.get("q") || "";
-        searchPage(main, (q.get("q") || "").trim(), abort.signal);
+        r.now();
         break;
       }
       default:
         this.view = new NowPage(main, this);
-        this.view.load();
+        this.view.reader.now();
     }
   }
 }

@@ -1,6 +1,6 @@
 // The overview: what waits for me, what runs, what went wrong.
 
-import { h, show, add, after, line, content } from "./dom.js";
+import { h, show, line, content } from "./dom.js";
 import * as api from "./api.js";
 import { pill, bar, ago, progressOf, titleOf, why, loops } from "./status.js";
 import { say } from "./dialog.js";
@@ -10,31 +10,23 @@ const groups = [["running", ["running", "requested"]], ["trouble", ["stuck", "bl
 
 export class NowPage {
   constructor(el, app) {
-    this.app = app; this.abort = new AbortController();
+    this.app = app;
+    this.reader = app.abreast((wait, signal) => this.read(wait, signal), { settle: 500, failed: (e) => { if (e.code !== "unreachable") show(this.box, h("p", { class: "error" }, content(say(e)))); } });
     this.box = h("div", { class: "now" }, h("p", { class: "note" }, "…"));
     show(el, this.box);
     document.title = "culm";
-    this.refresh = after(500, () => this.load());
   }
 
-  close() { this.abort.abort(); }
-  event() { this.refresh(); }
-  show() { this.refresh(); }
+  close() { this.reader.close(); }
+  refresh() { this.reader.soon(); }
+  show() { this.reader.soon(); }
+  event(e) { if (!e.session.startsWith("_")) this.reader.ask(e.session, e.seq); }
 
-  async load() {
-    if (this.loading) { this.again = true; return; }
-    this.loading = true;
-    try {
-      const list = (status, limit) => api.query("sessions.list", { status, limit }, this.abort.signal);
-      const all = await Promise.all(groups.map(([, statuses]) => Promise.all(statuses.map((s) => list(s, s === "idle" ? 5 : 30)))));
-      const [running, trouble, lately] = all.map((pages) => pages.flatMap((p) => p.items));
-      this.draw(running, trouble, lately);
-    } catch (e) {
-      if (e.name !== "AbortError" && e.code !== "unreachable") show(this.box, h("p", { class: "error" }, content(say(e))));
-    } finally {
-      this.loading = false;
-      if (this.again) { this.again = false; this.refresh(); }
-    }
+  async read(wait, signal) {
+    const list = (status, limit) => api.query("sessions.list", { status, limit, ...wait }, signal);
+    const all = await Promise.all(groups.map(([, statuses]) => Promise.all(statuses.map((s) => list(s, s === "idle" ? 5 : 30)))));
+    const [running, trouble, lately] = all.map((pages) => pages.flatMap((p) => p.items));
+    this.draw(running, trouble, lately);
   }
 
   draw(running, trouble, lately) {

@@ -5,46 +5,91 @@
 import { h, show, add, after, toast, content } from "./dom.js";
 import * as api from "./api.js";
 import { pill, bar, ago, progressOf, titleOf, tone, loops } from "./status.js";
+import { say } from "./dialog.js";
 import { plural } from "./format.js";
 
 const filters = [["", "All"], ["running", "Running"], ["waiting", "Waiting"], ["failed", "Failed"], ["blocked", "Blocked"], ["stuck", "Stuck"], ["idle", "Idle"], ["closed", "Closed"]];
 const page = 100;
 
 export class SessionList {
-  constructor(el, onNew) {
-    this.el = el; this.rows = new Map(); this.changed = new Map(); this.status = ""; this.text = ""; this.cursor = ""; this.current = "";
+  constructor(el, app, onNew) {
+    this.el = el; this.rows = new Map(); this.status = ""; this.text = ""; this.cursor = ""; this.current = ""; this.wished = 1; this.had = 0;
     this.list = h("ul", { class: "sessions" });
     this.note = h("p", { class: "note" });
-    this.more = h("button", { type: "button", class: "link", hidden: true, onclick: () => this.load(false) }, "more");
-    this.input = h("input", { type: "search", placeholder: "Filter sessions", "aria-label": "Filter sessions", spellcheck: "false", autocomplete: "off", maxlength: "500", oninput: after(200, () => { this.text = this.input.value.trim(); this.load(true); }) });
-    this.select = h("select", { "aria-label": "Status", onchange: () => { this.status = this.select.value; this.load(true); } }, filters.map(([v, t]) => h("option", { value: v }, t)));
+    this.more = h("button", { type: "button", class: "link", hidden: true, onclick: () => this.older() }, "more");
+    this.input = h("input", { type: "search", placeholder: "Filter sessions", "aria-label": "Filter sessions", spellcheck: "false", autocomplete: "off", maxlength: "500", oninput: after(200, () => { this.text = this.input.value.trim(); this.load(); }) });
+    this.select = h("select", { "aria-label": "Status", onchange: () => { this.status = this.select.value; this.load(); } }, filters.map(([v, t]) => h("option", { value: v }, t)));
     show(el, h("div", { class: "tools" }, this.input, this.select, h("button", { type: "button", class: "icon", title: "New session", "aria-label": "New session", onclick: onNew }, "+")), this.list, this.note, this.more);
-    new IntersectionObserver((seen) => seen.some((s) => s.isIntersecting) && this.cursor && !this.loading && this.load(false), { root: el, rootMargin: "400px" }).observe(this.more);
-    this.flush = after(200, () => this.refreshChanged());
-    this.reload = after(1500, () => this.load(true));
+    new IntersectionObserver((seen) => seen.some((s) => s.isIntersecting) && this.cursor && !this.loading && this.older(), { root: el, rootMargin: "400px" }).observe(this.more);
+    this.reader = app.reader((wait, signal, sessions) => this.read(wait, signal, sessions), { settle: 200, failed: (e) => { if (e.code !== "unreachable") show(this.note, content(say(e))); } });
+    this.reload = after(1500, () => this.load());
     el.addEventListener("keydown", (e) => this.key(e));
   }
 
-  /** load reads the first page, or the next one. */
-  async load(fresh) {
-    this.abort?.abort();
-    const abort = this.abort = new AbortController();
+  /** load reads the first page anew. */
+  load() {
+    this.wished++;
+    this.reader.now();
+  }
+
+  /** read shows the sessions that have changed where they stand, or everything
+   * anew; it is of a Reader. */
+  async read(wait, signal, sessions) {
+    const wished = this.wished;
+    if (wished !== this.had || this.filtered()) {
+      if (await this.first(wait, signal) && wait) this.had = wished;
+    } else if (sessions.length <= 6) {
+      await Promise.all(sessions.map((s) => this.one(s, wait, signal)));
+    } else {
+      const want = new Set(sessions);
+      const r = await api.query("sessions.list", { limit: Math.min(500, Math.max(page, sessions.length)), ...wait }, signal);
+      for (const s of r.items) if (want.has(s.session)) this.put(s, true);
+    }
+    this.say();
+  }
+
+  /** filtered: what matches is for the server to say. */
+  filtered() { return this.text !== "" || this.status !== ""; }
+
+  query() { return { limit: page, ...(this.status && { status: this.status }), ...(this.text && { text: this.text }) }; }
+
+  /** first shows the first page, unless another filter was set meanwhile. */
+  async first(wait, signal) {
+    const q = this.query();
+    const r = await api.query("sessions.list", { ...q, ...wait }, signal);
+    if (JSON.stringify(q) !== JSON.stringify(this.query())) return false;
+    this.rows.clear();
+    this.list.replaceChildren();
+    this.append(r);
+    return true;
+  }
+
+  /** older reads the next page. */
+  async older() {
+    const q = { ...this.query(), cursor: this.cursor };
     this.loading = true;
-    const q = { limit: page };
-    if (this.status) q.status = this.status;
-    if (this.text) q.text = this.text;
-    if (!fresh && this.cursor) q.cursor = this.cursor;
     try {
-      const r = await api.query("sessions.list", q, abort.signal);
-      if (fresh) { this.rows.clear(); this.list.replaceChildren(); }
-      for (const s of r.items) this.put(s, false);
-      this.cursor = r.next || "";
-      this.more.hidden = !this.cursor;
+      const r = await api.query("sessions.list", q, this.reader.signal);
+      if (q.cursor === this.cursor) this.append(r);
       this.say();
     } catch (e) {
-      if (e.name !== "AbortError" && fresh && e.code !== "unreachable") show(this.note, e.message);
+      if (e.name !== "AbortError" && e.code !== "unreachable") show(this.note, content(say(e)));
+    } finally { this.loading = false; }
+  }
+
+  append(r) {
+    for (const s of r.items) this.put(s, false);
+    this.cursor = r.next || "";
+    this.more.hidden = !this.cursor;
+  }
+
+  async one(session, wait, signal) {
+    try {
+      this.put((await api.query("sessions.get", { session, ...wait }, signal)).items[0], true);
+    } catch (e) {
+      if (e.code !== "session_not_found") throw e;
+      if (wait) this.reload(); // it was deleted: another may be in its place
     }
-    if (this.abort === abort) this.loading = false;
   }
 
   say() {
@@ -65,40 +110,16 @@ export class SessionList {
   /** event notes that a session has changed. */
   event(e) {
     if (e.session.startsWith("_")) return;
-    this.changed.set(e.session, Math.max(e.seq, this.changed.get(e.session) || 0));
-    this.flush();
+    if (!this.filtered()) { this.reader.ask(e.session, e.seq); return; }
+    this.reader.want(e.session, e.seq);
+    this.reload();
   }
 
   /** gone takes a deleted session out of the list. */
   gone(session) {
-    this.changed.delete(session);
+    this.reader.forget(session);
     this.rows.get(session)?.remove();
     this.rows.delete(session);
-    this.say();
-  }
-
-  async refreshChanged() {
-    const changed = [...this.changed];
-    this.changed.clear();
-    const q = { limit: Math.min(500, Math.max(page, changed.length)), min_sequence: Object.fromEntries(changed.slice(0, 100)), wait_ms: 1000 };
-    if (this.text || this.status) { // what matches is for the server to say
-      this.reload();
-      return;
-    }
-    try {
-      if (changed.length <= 6) {
-        await Promise.all(changed.map(async ([session, seq]) => {
-          const get = (wait) => api.query("sessions.get", { session, ...wait });
-          const r = await get({ min_sequence: { [session]: seq }, wait_ms: 1000 }).catch((e) => { if (e.code === "not_yet") return get(); throw e; }); // it may be stuck
-          this.put(r.items[0], true);
-        }));
-      } else {
-        const want = new Set(changed.map(([session]) => session));
-        for (const s of (await api.query("sessions.list", q)).items) if (want.has(s.session)) this.put(s, true);
-      }
-    } catch (e) {
-      if (e.code === "session_not_found") this.load(true);
-    }
     this.say();
   }
 

@@ -5,11 +5,11 @@ import * as api from "./api.js";
 import { bars, table } from "./chart.js";
 import { count, short, elapsed, plural, modelOf } from "./format.js";
 
-async function all(name, q, most = 4) {
+async function all(name, q, signal, most = 4) {
   const items = [];
   let cursor = "";
   for (let i = 0; i < most; i++) {
-    const r = await api.query(name, { ...q, limit: 500, ...(cursor && { cursor }) });
+    const r = await api.query(name, { ...q, limit: 500, ...(cursor && { cursor }) }, signal);
     items.push(...r.items);
     cursor = r.next;
     if (!cursor) break;
@@ -20,9 +20,10 @@ async function all(name, q, most = 4) {
 const parts = (u) => [u.prompt, u.completion];
 const tokens = (u) => [u.prompt, u.completion, u.total];
 
-/** usagePage shows the installation's usage. */
-export async function usagePage(el) {
-  const [byDay, byModel, bySession] = await Promise.all([all("usage.get", { by: "day" }), all("usage.get", { by: "model" }), all("usage.get", { by: "session" }, 20)]);
+/** usagePage shows the installation's usage; wait and signal are a Reader's. */
+export async function usagePage(el, wait, signal) {
+  const by = (what, most) => all("usage.get", { by: what, ...wait }, signal, most);
+  const [byDay, byModel, bySession] = await Promise.all([by("day"), by("model"), by("session", 20)]);
   if (!bySession.length) {
     show(el, h("h1", {}, "Usage"), h("div", { class: "empty" }, h("p", {}, "No answer of a model yet."), h("p", { class: "dim" }, "Tokens and rounds are counted here as soon as a run has its first answer.")));
     return;
@@ -51,8 +52,8 @@ function numbered(rounds) {
 }
 
 /** sessionUsage plots the rounds of one session. */
-export async function sessionUsage(el, session) {
-  const rounds = await all("rounds.list", { session });
+export async function sessionUsage(el, session, signal) {
+  const rounds = await all("rounds.list", { session }, signal);
   if (!rounds.length) {
     show(el, h("div", { class: "empty" }, h("p", {}, "No rounds yet.")));
     return;
