@@ -4,7 +4,7 @@
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { Engine, Runner, browser, open, shot } from "./harness.mjs";
+import { Engine, Runner, browser, open, quiet, shot } from "./harness.mjs";
 
 let e, p, b;
 
@@ -15,11 +15,8 @@ before(async () => {
 });
 after(async () => { await b?.close(); await p?.end(); await e?.end(); });
 
-const quiet = (page) => assert.deepEqual(page.bad, [], "errors, dialogs or requests to elsewhere");
-
 test("the page of a projector shows what runs, and decides", async () => {
   const page = await open(b, p.page);
-  await page.locator(".lamp.up").waitFor();
   await page.locator(".me", { hasText: "ada" }).waitFor();
   const r = await Runner.create(p, "apart", { title: "Served apart" });
   await r.request({ prompt: "Look for the needle, please." });
@@ -34,7 +31,7 @@ test("the page of a projector shows what runs, and decides", async () => {
   await r.do("tool.park", { tool_call_id: "g", question: "Run it?", request: { tool_name: "run_command", permission_type: "execute_command", resource: "grep needle" } });
   await page.locator(".card", { hasText: "grep needle" }).getByRole("button", { name: "Allow once" }).click();
   await page.locator(".ev", { hasText: "allowed once" }).waitFor();
-  const decided = (await p.get("approvals/list?status=decided&session=apart")).items.at(-1);
+  const decided = (await p.until("approvals/list?status=decided&session=apart", (r) => r.items.length)).items.at(-1);
   assert.equal(decided.decided_by, "ada");
   await page.locator(".badge.ok").waitFor();
   quiet(page);
@@ -75,10 +72,10 @@ test("search finds words, and leads to where they were said", async () => {
 
 test("usage is plotted by day, model and session, and as a table", async () => {
   const page = await open(b, p.page);
+  const total = (await p.until("usage/get?by=session&session=apart", (r) => r.items.length)).items[0].usage.total;
+  assert.ok(total > 0);
   await page.goto(p.url + "#/usage");
   await page.locator(".chart").first().waitFor();
-  const total = (await p.get("usage/get?by=session&session=apart")).items[0].usage.total;
-  assert.ok(total > 0);
   await page.locator("td", { hasText: total.toLocaleString("en") }).first().waitFor();
   for (const what of ["by-hand-1", "apart"]) await page.locator(".main").getByText(what).first().waitFor();
   await shot(page, "usage");
@@ -98,7 +95,7 @@ test("the projector is killed and comes back with the same page", async () => {
   await page.locator(".lamp.down").waitFor();
   await p.up();
   await p.do("apart", "note.append", { kind: "afterwards", data: {} });
-  await page.locator(".lamp.up").waitFor({ timeout: 20000 });
+  await page.locator(".lamp.up").waitFor();
   await page.locator(".ev", { hasText: "afterwards" }).waitFor();
   await page.locator(".me", { hasText: "ada" }).waitFor();
   quiet(page);
