@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
@@ -79,14 +80,20 @@ export class Engine {
 
   async end() { await this.kill(); rmSync(this.dir, { recursive: true, force: true }); }
 
-  /** do gives a command and returns its reply. */
+  /** do gives a command and returns its reply. What is unavailable is given again
+   * under its id, as clients do, unless a refusal is as good as an answer. */
   async do(session, name, data = {}, want = true) {
-    const r = await fetch(`${this.url}api/v1/commands/${session}/${name}`, {
-      method: "POST", headers: { "Content-Type": "application/json", Authorization: "Bearer " + this.token }, body: typeof data === "string" ? data : JSON.stringify(data),
-    });
-    const body = await r.json();
-    if (want && !body.ok) throw new Error(`${session} ${name}: ${JSON.stringify(body.error)}`);
-    return body;
+    const id = randomUUID();
+    for (const end = Date.now() + patience; ;) {
+      const r = await fetch(`${this.url}api/v1/commands/${session}/${name}`, {
+        method: "POST", headers: { "Content-Type": "application/json", "Culm-Command-Id": id, Authorization: "Bearer " + this.token },
+        body: JSON.stringify(data), signal: AbortSignal.timeout(patience),
+      });
+      const body = await r.json();
+      if (body.ok || !want) return body;
+      if (body.error?.code !== "unavailable" || Date.now() > end) throw new Error(`${session} ${name}: ${JSON.stringify(body.error)}`);
+      await sleep(200);
+    }
   }
 
   /** requested is the run that waits for a runner, once there is one other than the given. */
@@ -101,13 +108,13 @@ export class Engine {
     return p;
   }
 
-  async get(path) { return (await fetch(this.url + "api/v1/" + path)).json(); }
+  async get(path) { return (await fetch(this.url + "api/v1/" + path, { signal: AbortSignal.timeout(patience) })).json(); }
 
-  /** until asks until the answer satisfies. */
+  /** until asks until there is an answer that satisfies. */
   async until(path, good, ms = patience) {
     for (const end = Date.now() + ms; ;) {
       const r = await this.get(path);
-      if (good(r)) return r;
+      if (r.ok && good(r)) return r;
       if (Date.now() > end) throw new Error(`${path}: still ${JSON.stringify(r).slice(0, 600)}`);
       await sleep(50);
     }
@@ -141,6 +148,7 @@ export function publish(port, subject, body) {
       s.write(bytes);
       s.write("\r\nPING\r\n");
     });
+    s.setTimeout(patience, () => s.destroy(new Error(`${subject}: the server says nothing`)));
     let got = "";
     s.on("data", (d) => {
       got += d;
