@@ -102,18 +102,24 @@ func connect(t testing.TB, url string) *nats.Conn {
 // each uses sessions of its own.
 var shared struct {
 	sync.Mutex
-	cmd *exec.Cmd
-	url string
+	cmd   *exec.Cmd
+	url   string
+	users map[string]testing.TB // by name
 }
 
-// common returns a client of the shared engine.
+// common returns a client of the shared engine. Where tests run several times, a
+// new one serves each round: sessions are named after their tests.
 func common(t testing.TB) *client {
 	t.Helper()
 	shared.Lock()
 	defer shared.Unlock()
+	if before := shared.users[t.Name()]; before != nil && before != t {
+		stopShared()
+	}
 	if shared.cmd == nil {
 		startShared(t)
 	}
+	shared.users[t.Name()] = t
 	return dial(t, shared.url)
 }
 
@@ -129,7 +135,7 @@ func startShared(t testing.TB) {
 	shared.cmd.Stderr = &sharedLog
 	must(t, shared.cmd.Start())
 	go p.scan(stdout)
-	shared.url = p.awaitURL()
+	shared.url, shared.users = p.awaitURL(), map[string]testing.TB{}
 	p.awaitReady()
 }
 
@@ -153,7 +159,7 @@ func (l *lockedBuilder) String() string {
 	return l.b.String()
 }
 
-// stopShared ends the shared engine after all tests and returns the folder.
+// stopShared ends the shared engine and removes its folder.
 func stopShared() {
 	if shared.cmd == nil {
 		return
@@ -165,6 +171,7 @@ func stopShared() {
 			_ = os.RemoveAll(shared.cmd.Args[i+1])
 		}
 	}
+	shared.cmd = nil
 	if strings.Contains(sharedLog.String(), "DATA RACE") {
 		panic("the shared engine reported a data race:\n" + sharedLog.String())
 	}
