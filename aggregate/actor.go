@@ -95,7 +95,8 @@ func (c *cache) idle(a *actor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.mu.Lock()
-	running, empty := a.running, a.state == nil && a.broken == nil
+	running := a.running // then its state is not ours to look at
+	empty := !running && a.state == nil && a.broken == nil
 	a.mu.Unlock()
 	// Another goroutine may have made it idle, and let it go, since this one
 	// found its queue empty: then the name may belong to a newer actor.

@@ -241,3 +241,18 @@ func TestMint_FactsHaveIDsOfTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestCache_IdleWhileRunning: an actor that runs again is left alone, its state
+// too, which its goroutine is writing. The race detector is the judge.
+func TestCache_IdleWhileRunning(t *testing.T) {
+	t.Parallel()
+	c := newCache(1)
+	a, _, _ := c.push("s", job{})
+	var w sync.WaitGroup
+	w.Go(func() { a.state = &State{} })
+	c.idle(a)
+	w.Wait()
+	if c.all["s"] != a || a.element != nil {
+		t.Error("a running actor was let go")
+	}
+}
