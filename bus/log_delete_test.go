@@ -218,6 +218,19 @@ func TestSessions_completes_only_the_deletion_it_saw(t *testing.T) {
 	}
 }
 
+// TestSessions_completes_nothing_that_is_gone: a deletion that somebody else has
+// completed since it was listed is complete.
+func TestSessions_completes_nothing_that_is_gone(t *testing.T) {
+	t.Parallel()
+	l := newTestLog(t, natstest.Start(t, nil), LogOptions{})
+	if err := l.complete(t.Context(), "gone", time.Now()); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Create(t.Context(), "gone"); err != nil {
+		t.Errorf("Create: %v", err)
+	}
+}
+
 // TestCreate_meets_a_deletion_overtaken: while it completes a deletion that was
 // interrupted, another engine does so too and creates the id again. The creation
 // looks once more instead of answering with an error of deletions.

@@ -223,7 +223,10 @@ func (l *JetStreamLog) complete(ctx context.Context, session string, created tim
 	if err != nil {
 		return err
 	}
-	return r.remove(ctx, created)
+	if err := r.remove(ctx, created); errCode(err) != codeStreamNotFound { // else somebody has
+		return err
+	}
+	return nil
 }
 
 // atRest waits until nobody removes the session's stream, completes a removal that

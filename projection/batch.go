@@ -198,8 +198,12 @@ func (a *applier) reset(t *tracked, n answer) error {
 	if err := a.flush(); err != nil {
 		return err
 	}
-	if t.head.Seq > 0 || t.stuck != nil {
-		a.p.opts.Logger.Warn("views of a session are computed anew", "session", t.session, "seq", t.head.Seq, "gone", n.gone, "reason", n.reset)
+	switch {
+	case t.head.Seq == 0 && t.stuck == nil:
+	case n.gone:
+		a.p.opts.Logger.Debug("the log has the session no more", "session", t.session, "seq", t.head.Seq)
+	default:
+		a.p.opts.Logger.Warn("views of a session are computed anew", "session", t.session, "seq", t.head.Seq, "reason", n.reset)
 		a.p.stats.resets.Add(1)
 	}
 	a.p.pos.set(t.session, position{})

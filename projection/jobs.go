@@ -15,6 +15,9 @@ type job struct {
 	id      uint64
 	head    events.Head // what the views end with
 	through uint64      // sequence to read to; 0 for all there is
+	// reset goes with the next answer: whether the log has another history of
+	// the session or none is known only then.
+	reset string
 }
 
 // answer is what a job tells the applier; the last one is done.
@@ -63,10 +66,7 @@ var errOther = errors.New("other history")
 func (j *job) read(ctx context.Context, log events.Log, tell func(answer) bool) error {
 	err := j.readOn(ctx, log, tell)
 	if errors.Is(err, errOther) {
-		if !tell(answer{session: j.session, job: j.id, reset: "the log does not hold the event that the views end with"}) {
-			return ctx.Err()
-		}
-		j.head, j.through = events.Head{}, 0
+		j.head, j.through, j.reset = events.Head{}, 0, "the log does not hold the event that the views end with"
 		err = j.readOn(ctx, log, tell)
 	}
 	if errors.Is(err, events.ErrNotFound) {
@@ -77,7 +77,7 @@ func (j *job) read(ctx context.Context, log events.Log, tell func(answer) bool) 
 }
 
 func (j *job) readOn(ctx context.Context, log events.Log, tell func(answer) bool) error {
-	out := answer{session: j.session, job: j.id}
+	out := answer{session: j.session, job: j.id, reset: j.reset}
 	after, known := j.head.Seq, j.head.Seq > 0
 	if known {
 		after--
@@ -106,14 +106,14 @@ func (j *job) readOn(ctx context.Context, log events.Log, tell func(answer) bool
 			if !tell(out) {
 				return ctx.Err()
 			}
-			j.head = d.head()
-			out.events, size = nil, 0
+			j.head, j.reset = d.head(), ""
+			out.events, out.reset, size = nil, "", 0
 		}
 	}
 	if known {
 		return errOther
 	}
-	if len(out.events) > 0 && !tell(out) {
+	if (len(out.events) > 0 || out.reset != "") && !tell(out) {
 		return ctx.Err()
 	}
 	return nil

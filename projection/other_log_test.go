@@ -53,7 +53,8 @@ func TestProjector_SessionCreatedAgain(t *testing.T) {
 	}
 }
 
-// TestProjector_SessionGone: a deleted session leaves the views.
+// TestProjector_SessionGone: a deleted session leaves the views, and nobody is
+// told that they are computed anew.
 func TestProjector_SessionGone(t *testing.T) {
 	t.Parallel()
 	log := events.NewMem()
@@ -71,6 +72,9 @@ func TestProjector_SessionGone(t *testing.T) {
 		t.Errorf("%s is said to be gone", session)
 	}
 	awaitNoneGone(t, r, log)
+	if n := r.stats.resets.Load(); n != 0 {
+		t.Errorf("%d sessions were computed anew, of one that was deleted", n)
+	}
 	if _, err := r.Session(t.Context(), SessionQuery{Session: "s"}); AsError(err).Code != CodeSessionNotFound {
 		t.Errorf("the deleted session: %v", err)
 	}
