@@ -27,8 +27,9 @@ type asks struct {
 }
 
 // ask is a reply subject and the subscription to it. It serves one request at a
-// time, and another one only after its answer has come: what has not come in
-// time must not be taken for the answer to the next.
+// time, and another one only after its answer has come and nothing else: what has
+// not come in time must not be taken for the answer to the next, nor what was sent
+// there by somebody else, as by a client that names it as its own reply subject.
 type ask struct {
 	subject string
 	sub     *nats.Subscription
@@ -84,10 +85,13 @@ func (r *asks) RequestMsgWithContext(ctx context.Context, m *nats.Msg) (*nats.Ms
 func (r *asks) take() (*ask, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n := len(r.idle); n > 0 {
+	for n := len(r.idle); n > 0; n = len(r.idle) {
 		a := r.idle[n-1]
 		r.idle = r.idle[:n-1]
-		return a, nil
+		if len(a.answer) == 0 {
+			return a, nil
+		}
+		r.drop(a) // nobody asked; taken for an answer, each request after it would get the one before
 	}
 	r.made++
 	a := &ask{subject: r.inbox + strconv.FormatUint(r.made, 36), answer: make(chan *nats.Msg, 2), timer: time.NewTimer(r.wait)}

@@ -149,3 +149,32 @@ func TestAsks_Closed(t *testing.T) {
 		}
 	}
 }
+
+// TestAsks_AnsweredTwice: what comes to a reply subject while nobody asks is not
+// the answer to the next request, and not to any after it.
+func TestAsks_AnsweredTwice(t *testing.T) {
+	t.Parallel()
+	w := newAskWorld(t, testPatience)
+	go func() {
+		for m := w.next(t); string(m.Data) != "last"; m = w.next(t) {
+			respond(t, m, "to "+string(m.Data))
+			respond(t, m, "stray")
+		}
+	}()
+	for _, body := range []string{"first", "second", "third"} {
+		if got, err := w.ask(t.Context(), body); err != nil || got != "to "+body {
+			t.Errorf("%s: %q, %v", body, got, err)
+		}
+		for end := time.Now().Add(testPatience); len(w.asks.idle[0].answer) == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("no second answer came")
+			}
+		}
+	}
+	if err := w.asks.nc.Publish("q", []byte("last")); err != nil {
+		t.Error(err)
+	}
+	if n := w.asks.nc.NumSubscriptions(); n != 1 {
+		t.Errorf("%d reply subjects are subscribed, one can be used", n)
+	}
+}
