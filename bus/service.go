@@ -27,9 +27,9 @@ const (
 
 // ServiceOptions configure the front door of an engine.
 type ServiceOptions struct {
-	// Conn is the engine's connection. Answers go out through it; for what comes
-	// in, the service dials one of its own with the same options, so that it can
-	// drain it.
+	// Conn is the engine's connection. For what comes in, the service dials one of
+	// its own with the same options, so that it can drain it. Answers go out through
+	// Conn if that is in process, else through the service's own.
 	Conn     *nats.Conn
 	Subjects Subjects
 	Handler  aggregate.Service
@@ -51,7 +51,7 @@ type Service struct {
 	subjects Subjects
 	log      *slog.Logger
 	conn     *nats.Conn // its own, for what comes in
-	out      *nats.Conn // the engine's: answers go to the server together with appends
+	out      *nats.Conn // for answers: outOf
 	micro    micro.Service
 	ctx      context.Context // of every request; ends with Stop
 	cancel   context.CancelFunc
@@ -75,7 +75,7 @@ func StartService(o ServiceOptions) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("command service: connect: %w", err)
 	}
-	s := &Service{handler: o.Handler, subjects: o.Subjects, log: o.Logger, conn: conn, out: o.Conn}
+	s := &Service{handler: o.Handler, subjects: o.Subjects, log: o.Logger, conn: conn, out: outOf(o.Conn, conn)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -90,6 +90,17 @@ func StartService(o ServiceOptions) (*Service, error) {
 		s.log.Warn("the NATS server asks for no authorization: actors are self-declared")
 	}
 	return s, nil
+}
+
+// outOf is the connection for answers. In process it is the engine's: they go to the
+// server together with appends. Elsewhere they go out where the request came in: a
+// server with users may let only that connection answer (allow_responses), and
+// another member of a cluster may not have heard of the requester yet.
+func outOf(engines, own *nats.Conn) *nats.Conn {
+	if engines.Opts.InProcessServer != nil {
+		return engines
+	}
+	return own
 }
 
 // dialLike opens another connection with the options of nc. Its end is not the
