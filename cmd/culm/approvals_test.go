@@ -160,7 +160,7 @@ const rigs = "No rig; Credo + Dialyxir + mix_audit"
 // A person is asked about everything: calls, a question, a plan.
 func TestARecordedSessionIsGatedFromEndToEnd(t *testing.T) {
 	url := subagent(t)
-	must(t, url, "policy", "add", "allow", "http_request", "tool_action", "WebSearch", "--rule-id", "searches")
+	must(t, url, "policy", "add", "allow", "http_request", "tool_action", "WebSearch", "--rule-id", "searches", "--yes")
 	must(t, url, "session", "create", "s")
 	next := waitsFor(t, url, "s", "run", "s", "set up the linters", "-f")
 	var tools []string

@@ -24,8 +24,10 @@ type natsBackend struct {
 var _ backend = (*natsBackend)(nil)
 
 // dialNATS connects with the flags of a. The connection reconnects by itself
-// and says so on standard error.
+// and says so on standard error and to a.again.
 func dialNATS(ctx context.Context, a *app) (backend, error) {
+	again := make(chan struct{}, 1)
+	a.again = again
 	opts := append(bus.EngineConnOptions(),
 		nats.Name("culm"), nats.Timeout(a.Timeout),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -33,7 +35,13 @@ func dialNATS(ctx context.Context, a *app) (backend, error) {
 				fmt.Fprintf(a.errOut, "culm: lost %s, trying to come back\n", redacted(a.NATS))
 			}
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) { fmt.Fprintln(a.errOut, "culm: connected again") }),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			fmt.Fprintln(a.errOut, "culm: connected again")
+			select {
+			case again <- struct{}{}:
+			default: // it is known already
+			}
+		}),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what matters comes back with the call
 	)
 	if a.Creds != "" {

@@ -17,8 +17,8 @@ const description = `Drive, watch and audit agent sessions that a culm engine ke
 Start an engine first (go run ./cmd/engine). Then, for a session of three
 repetitions:
 
-  culm session create demo
-  culm loop start demo "Fix the failing test" --iterations 3 --follow
+  culm session create demo --mode auto
+  culm loop start demo "Improve the text: the next draft, please." --iterations 3 --follow
   culm audit demo
 
 Exit status: 0 all is well; 1 refused, failed or, with --follow, not finished,
@@ -30,7 +30,7 @@ type globals struct {
 	Creds   string        `env:"CULM_CREDS" type:"existingfile" placeholder:"FILE" help:"NATS credentials."`
 	Prefix  string        `env:"CULM_PREFIX" default:"agent" placeholder:"TOKEN" help:"First token of all subjects."`
 	Actor   string        `env:"CULM_ACTOR" default:"${actor}" placeholder:"TOKEN" help:"Who speaks; by default your user name (${default})."`
-	JSON    bool          `name:"json" help:"Print JSON, one document a line, for programs."`
+	JSON    bool          `name:"json" help:"Print JSON, one document a line, for programs; a refusal is an object with error, told in words on standard error."`
 	Timeout time.Duration `env:"CULM_TIMEOUT" default:"10s" placeholder:"DURATION" help:"How long to wait for an answer (${default})."`
 	NoColor bool          `help:"Never colour the output; the variable NO_COLOR does the same."`
 }

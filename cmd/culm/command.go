@@ -108,10 +108,21 @@ func (a *app) command(ctx context.Context, session, name string, body data, flag
 
 // failed prints a refusing reply with --json; the error goes on to report.
 func (a *app) failed(r aggregate.Reply, err error) error {
-	if a.JSON && r.Error != nil {
-		return errors.Join(a.printJSON(r), err)
+	if !a.JSON || r.Error == nil {
+		return err
 	}
-	return err
+	if r, ok := errors.AsType[*refusal](err); ok {
+		r.printed = true
+	}
+	return errors.Join(a.printJSON(r), err)
+}
+
+// tellRefusal prints a refusal with --json, as a reply that refuses a command
+// looks, unless the reply itself has been printed.
+func (a *app) tellRefusal(err error) {
+	if r, ok := errors.AsType[*refusal](err); ok && a.JSON && !r.printed {
+		_ = a.printJSON(data{"ok": false, "session": r.session, "error": r.why}) // the words follow all the same
+	}
 }
 
 // printJSON prints one document on one line, safe for a terminal.

@@ -88,9 +88,12 @@ func commands(places []place) string {
 	return strings.Join(paths, "|")
 }
 
+// bashCompletion offers flags once a - is typed, as zshCompletion does: where a
+// session, a call or a text is wanted, which no script knows, nothing is
+// offered. Files are offered behind a flag.
 func bashCompletion(w io.Writer, places []place) error {
 	var b strings.Builder
-	b.WriteString("# bash completion of culm\n_culm() {\n\tlocal path='' word words=''\n")
+	b.WriteString("# bash completion of culm\n_culm() {\n\tlocal path='' word words='' kept='' cur=\"${COMP_WORDS[COMP_CWORD]}\"\n")
 	b.WriteString("\tfor word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n\t\tcase \"${path:+$path }$word\" in\n")
 	fmt.Fprintf(&b, "\t\t%s) path=\"${path:+$path }$word\" ;;\n\t\tesac\n\tdone\n\tcase \"$path\" in\n", commands(places))
 	for _, p := range places {
@@ -100,7 +103,9 @@ func bashCompletion(w io.Writer, places []place) error {
 		}
 		fmt.Fprintf(&b, "\t'%s') words='%s' ;;\n", p.path, strings.Join(words, " "))
 	}
-	b.WriteString("\tesac\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o default -F _culm culm\n")
+	b.WriteString("\tesac\n\tfor word in $words; do\n\t\t[[ $word == -* && $cur != -* ]] || kept=\"$kept $word\"\n\tdone\n")
+	b.WriteString("\t[[ ${COMP_WORDS[COMP_CWORD-1]} == -* ]] || compopt +o default 2>/dev/null\n")
+	b.WriteString("\tCOMPREPLY=($(compgen -W \"$kept\" -- \"$cur\"))\n}\ncomplete -o default -F _culm culm\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -117,7 +122,8 @@ func zshCompletion(w io.Writer, places []place) error {
 		}
 		b.WriteString(" ) ;;\n")
 	}
-	b.WriteString("\tesac\n\t_describe 'culm' entries || _files\n}\nif [ \"$funcstack[1]\" = _culm ]; then _culm \"$@\"; else compdef _culm culm; fi\n")
+	b.WriteString("\tesac\n\t[[ $words[CURRENT] == -* ]] || entries=(${entries:#-*})\n")
+	b.WriteString("\t_describe 'culm' entries || { [[ $words[CURRENT-1] == -* ]] && _files; }\n}\nif [ \"$funcstack[1]\" = _culm ]; then _culm \"$@\"; else compdef _culm culm; fi\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -35,6 +35,10 @@ func TestBashCompletes(t *testing.T) {
 		"culm session cr":                "create",
 		"culm --json session cr":         "create",
 		"culm loop start demo --iter":    "--iterations",
+		"culm session ''":                "create list show close delete",
+		"culm session show ''":           "", // a session is wanted, not a flag
+		"culm session show --fu":         "",
+		"culm completion ''":             "bash zsh fish",
 		"culm completion f":              "fish",
 		"culm audit session --al":        "--all",
 		"culm run session create --foll": "--follow",

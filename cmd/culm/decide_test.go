@@ -130,6 +130,7 @@ func TestAtATerminalTheCallIsShownAndAskedAbout(t *testing.T) {
 		{"approve demo --global", "global\n", "everywhere, in every session", `"confirm_global":true`},
 		{"approve demo --global --yes", "no\n", "everywhere, in every session", ""},
 		{"policy add allow write_file path_subtree /src", "n\n", "Allow write_file for path subtree /src everywhere", ""},
+		{"policy add allow write_file path_subtree /src", "", "without asking?", ""},
 		{"policy add allow write_file path_subtree /src --workspace /src", "y\n", "in workspace /src, without asking?", `"scope":"workspace"`},
 	} {
 		f := &fake{states: map[string]string{"demo": waits(parked("c1", writeArguments)), "_settings": "{}"}, replies: []aggregate.Reply{

@@ -124,6 +124,31 @@ func TestASessionFromCreationToAudit(t *testing.T) {
 	}
 }
 
+// What the help begins with can be typed as it stands there.
+func TestTheExampleOfTheHelpWorks(t *testing.T) {
+	url := startEngine(t)
+	typed := 0
+	for line := range strings.Lines(description) {
+		line, ok := strings.CutPrefix(strings.TrimSpace(line), "culm ")
+		if !ok {
+			continue
+		}
+		typed++
+		var args []string
+		for i, part := range strings.Split(line, `"`) { // every second one stands between quotation marks
+			if i%2 == 1 {
+				args = append(args, part)
+			} else {
+				args = append(args, strings.Fields(part)...)
+			}
+		}
+		must(t, url, args...)
+	}
+	if typed != 3 {
+		t.Errorf("it has %d commands", typed)
+	}
+}
+
 // waitForViews has the query service wait until it has all of a session.
 func waitForViews(t *testing.T, url, session string) {
 	t.Helper()

@@ -49,6 +49,7 @@ type refusal struct {
 	session string
 	why     aggregate.Error
 	hint    string // what to do, where more is known than the code; "" for its hint
+	printed bool   // with --json, on standard output
 }
 
 func (r *refusal) Error() string {

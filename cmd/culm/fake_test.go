@@ -160,6 +160,15 @@ func (f *fake) Sessions(context.Context) ([]events.Info, error) {
 type feedOf []events.Record
 
 func (f feedOf) Follow(ctx context.Context, opts events.FollowOptions, handle func(events.Record) error) error {
+	if err := f.hand(opts, handle); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// hand gives what there is.
+func (f feedOf) hand(opts events.FollowOptions, handle func(events.Record) error) error {
 	for _, r := range f {
 		if r.Seq > opts.From[opts.Session] {
 			if err := handle(r); err != nil {
@@ -167,7 +176,6 @@ func (f feedOf) Follow(ctx context.Context, opts events.FollowOptions, handle fu
 			}
 		}
 	}
-	<-ctx.Done()
 	return nil
 }
 

@@ -23,6 +23,8 @@ func (a *app) follow(ctx context.Context, b backend, session, run string, after 
 	s := newScreen(a, a.style())
 	s.learn(ctx, b, session)
 	end := runEnd{run: run}
+	q := quiet{app: a, back: b, screen: s, session: session}
+	stop := q.start(ctx)
 	opts := events.FollowOptions{Session: session, From: map[string]uint64{session: after}}
 	err := b.Feed().Follow(ctx, opts, func(r events.Record) error {
 		if err := s.record(r); err != nil {
@@ -32,11 +34,13 @@ func (a *app) follow(ctx context.Context, b backend, session, run string, after 
 		if err != nil {
 			return fmt.Errorf("event %d: %w", r.Seq, err)
 		}
+		q.sees(&e)
 		if end.sees(&e) {
 			return errEnded
 		}
 		return nil
 	})
+	stop()
 	switch {
 	case end.over:
 		a.tellStand(ctx, b, session)

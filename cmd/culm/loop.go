@@ -41,8 +41,20 @@ type loopStop struct {
 }
 
 func (c *loopStop) Run(ctx context.Context, a *app) error {
-	return a.command(ctx, string(c.Session), "loop.stop", data{}, c.commandFlags,
-		"stop stored; the round that is under way may end, none after it starts", "the loop is stopping or has ended already")
+	b, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	r, err := a.do(ctx, b, string(c.Session), "loop.stop", data{}, c.commandFlags)
+	if err != nil {
+		return a.failed(r, err)
+	}
+	text := "stop stored; the round that is under way may end, none after it starts"
+	if r.Event == nil {
+		text = a.stopsNothing(ctx, b, string(c.Session))
+	}
+	return a.tell(r, "%s", text)
 }
 
 type loopStatus struct {

@@ -95,6 +95,14 @@ func (a *app) tellStand(ctx context.Context, b backend, session string) {
 	}
 }
 
+// stopsNothing says why a stop had no effect.
+func (a *app) stopsNothing(ctx context.Context, b backend, session string) string {
+	if v, err := a.viewed(ctx, b, session); err == nil && v.loopBlocks() {
+		return "nothing to stop: " + v.stand()
+	}
+	return "the loop is stopping or has ended already"
+}
+
 // viewed reads how a session stands.
 func (a *app) viewed(ctx context.Context, b backend, session string) (*view, error) {
 	r, err := a.read(ctx, b, session, aggregate.ReadQuery{})

@@ -111,6 +111,20 @@ func TestHowALoopStands(t *testing.T) {
 	}
 }
 
+// A stop that changes nothing says that a blocked loop wants another word.
+func TestStoppingALoopThatDoesNotGoOn(t *testing.T) {
+	for state, want := range map[string]string{
+		`{"loop":{"generation":"g1","status":"recovery_unsupported","reason":"parked","max_iterations":3}}`: "nothing to stop: loop blocked at 0 of 3 iterations: it ended in the middle of an iteration, when a call had to wait for a person; " +
+			"next: culm loop continue demo --ack or culm loop abandon demo --ack\n",
+		`{"loop":{"generation":"g1","status":"completed"}}`: "the loop is stopping or has ended already\n",
+	} {
+		r := culm(t, &fake{state: state, replies: []aggregate.Reply{{OK: true}}}, "loop", "stop", "demo")
+		if r.status != exitOK || r.out != want || r.err != "" {
+			t.Errorf("status %d, out %q, err %q", r.status, r.out, r.err)
+		}
+	}
+}
+
 // A refusal that a loop stands in the way is told by what became of the loop.
 func TestARunThatABlockedLoopRefuses(t *testing.T) {
 	no := aggregate.Reply{Error: &aggregate.Error{Code: aggregate.CodeRecoveryUnsupported, Message: "as the engine says"}}

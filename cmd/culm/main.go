@@ -43,6 +43,8 @@ type app struct {
 	now         func() time.Time
 	place       *time.Location
 	dial        func(ctx context.Context, a *app) (backend, error)
+	again       <-chan struct{}                      // the connection has come back; set by dial, nil for never
+	after       func(time.Duration) <-chan time.Time // nil is time.After
 	parser      *kong.Kong
 	chosen      string        // path of the command that runs, "" before it is known
 	lines       *bufio.Reader // over in, for whoever is asked something
@@ -100,13 +102,19 @@ func (a *app) report(err error) int {
 		status = exitUsage
 	}
 	if !errors.Is(err, errFindings) {
-		text, hint := a.explain(err)
-		fmt.Fprintln(a.errOut, a.wrapped("culm: "+text))
-		if hint != "" {
-			fmt.Fprintln(a.errOut, a.wrapped("      "+hint))
-		}
+		a.tellRefusal(err)
+		a.complain(a.explain(err))
 	}
 	return status
+}
+
+// complain says on standard error what is wrong, with what to do about it
+// unless that is "".
+func (a *app) complain(text, hint string) {
+	fmt.Fprintln(a.errOut, a.wrapped("culm: "+text))
+	if hint != "" {
+		fmt.Fprintln(a.errOut, a.wrapped("      "+hint))
+	}
 }
 
 func isTerminal(f *os.File) bool {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+
 	"culm/aggregate"
 )
 
@@ -38,6 +40,7 @@ func TestBadArgumentsExitWith2(t *testing.T) {
 		"resolve with two outcomes":      {"resolve", "demo", "c1", "--success", "x", "--failed", "y"},
 		"unknown mode":                   {"mode", "demo", "yolo"},
 		"reason without plan":            {"mode", "demo", "auto", "--reason", "x"},
+		"allow without --yes at a pipe":  {"policy", "add", "allow", "execute_command", "command_prefix", "bash"},
 		"unknown effect":                 {"policy", "add", "maybe", "read", "exact_resource", "x"},
 		"unknown permission type":        {"policy", "add", "deny", "fly", "exact_resource", "x"},
 		"matcher that does not fit":      {"policy", "add", "deny", "write_file", "command_prefix", "x"},
@@ -132,6 +135,29 @@ func TestRefusalsTellCodeMessageAndHint(t *testing.T) {
 	}
 }
 
+// With --json a refusal is a document, whoever refuses: once, and once in words.
+func TestRefusalsAreJSONWithJSON(t *testing.T) {
+	no := &aggregate.Error{Code: "session_not_found", Message: "there is no session demo"}
+	want := `{"error":{"code":"session_not_found","message":"there is no session demo"},"ok":false,"session":"demo"}` + "\n"
+	for args, want := range map[string]string{ // "" is the reply as it came
+		"session show demo": want, "state demo": want, "loop status demo": want, "log demo": want, "watch demo": want, "pending demo": want,
+		"approve demo": want, "audit demo": want, "session delete demo --yes": want, "search x --session demo": want,
+		"send demo x": "", "loop abandon demo --ack": want,
+	} {
+		f := &fake{refuse: no, replies: []aggregate.Reply{{Session: "demo", Error: no}}, views: map[string][]string{
+			"messages.search": {`{"ok":false,"error":{"code":"session_not_found","message":"there is no session demo"}}`},
+		}}
+		r := culm(t, f, append([]string{"--json"}, strings.Fields(args)...)...)
+		var got aggregate.Reply
+		if err := json.Unmarshal([]byte(r.out), &got, json.RejectUnknownMembers(true)); err != nil || got.OK || got.Error == nil {
+			t.Errorf("%s: %v", args, err)
+		}
+		if r.status != exitFailed || want != "" && r.out != want || strings.Count(r.err, "session_not_found: ") != 1 {
+			t.Errorf("%s: status %d, out %q, err %q", args, r.status, r.out, r.err)
+		}
+	}
+}
+
 // What is not UTF-8 would be stored with other characters in its place.
 func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
 	f := &fake{}
@@ -206,8 +232,15 @@ func TestRunUnderWayLosesThePrompt(t *testing.T) {
 	if r := culm(t, f(), "run", "demo", "do this"); r.status != exitFailed || !strings.Contains(r.err, "not stored") {
 		t.Errorf("with a prompt: status %d, %q", r.status, r.err)
 	}
-	if r := culm(t, f(), "run", "demo"); r.status != exitOK {
-		t.Errorf("without: status %d, %q", r.status, r.err)
+	if r := culm(t, f(), "run", "demo"); r.status != exitOK || r.out != "a run is under way already; culm watch demo shows it\n" {
+		t.Errorf("without: status %d, %q %q", r.status, r.out, r.err)
+	}
+	for args, want := range map[string]string{"run demo again": ", so the prompt was not stored; ", "run demo": "; culm watch demo shows it\n"} {
+		requested := f()
+		requested.state = `{"run":{"run_id":"r","status":"requested"}}`
+		if r := culm(t, requested, strings.Fields(args)...); !strings.Contains(r.out+r.err, "a run is requested already, and no runner has taken it yet"+want) {
+			t.Errorf("%s, not taken: status %d, %q %q", args, r.status, r.out, r.err)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ type page struct {
 
 // Help is shown by culm page --help.
 func (page) Help() string {
-	return `Prints where to open the page, with the token that lets you decide there: whoever has this address can act in your name. It is read from the engine's data folder, so this works where the engine runs, as the user it runs as. An engine with --http-tokens keeps no token; then yours goes behind #token= in the address.`
+	return `Prints where to open the page, with the token that lets you decide there: whoever has this address can act in your name. It is read from the engine's data folder, so this works where the engine runs, as the user it runs as. An engine with --http-tokens keeps no token; then yours goes behind #token= in the address. The page is asked over HTTP, so --nats, --creds, --prefix and --actor change nothing here.`
 }
 
 // Run looks whether the page is there, and takes the token, before it says so.
@@ -39,7 +39,7 @@ func (c *page) Run(ctx context.Context, a *app) error {
 	}
 	token, file, err := c.token()
 	if err != nil {
-		return err
+		return fmt.Errorf("the page is at %s, but not its token: %w", bare, err)
 	}
 	if token != "" {
 		if err := c.tokenFits(ctx, a, bare, token, file); err != nil {
@@ -50,7 +50,7 @@ func (c *page) Run(ctx context.Context, a *app) error {
 		return a.printJSON(some(data{"url": web.PageURL(address, token)}))
 	}
 	if token == "" {
-		fmt.Fprintf(a.errOut, "culm: there is no token in %s, so the page shows all and decides nothing; --data names the engine's data folder\n", show.Clean(file))
+		fmt.Fprintf(a.errOut, "culm: there is no token in %s, so the page shows all and decides nothing; --data names the engine's data folder, --file the token of a cmd/projector\n", show.Clean(file))
 	}
 	_, err = fmt.Fprintln(a.out, web.PageURL(address, token))
 	return err
@@ -81,7 +81,7 @@ func (c *page) tokenFits(ctx context.Context, a *app, bare, token, file string) 
 	case http.StatusOK:
 		return nil
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("the token in %s is not that of the page at %s: --data names the data folder of its engine, --http the address of the engine of this folder", show.Clean(file), bare)
+		return fmt.Errorf("the token in %s is not that of the page at %s: --data names the data folder of its engine, --http the address of the engine of this folder, --file the token of a cmd/projector", show.Clean(file), bare)
 	}
 	return fmt.Errorf("the page at %s does not say whether it takes the token in %s (%s)", bare, show.Clean(file), show.Clean(r.Status))
 }
@@ -100,18 +100,22 @@ func (a *app) get(ctx context.Context, url, token string) (*http.Response, error
 	return client.Do(q)
 }
 
-// token reads the token that the engine keeps, "" if it keeps none there.
+// token reads the token that the engine keeps, "" if it keeps none in its
+// folder.
 func (c *page) token() (token, file string, err error) {
 	file = c.File
 	if file == "" {
 		file = filepath.Join(c.Data, "page-token")
+		if _, err := os.Stat(c.Data); errors.Is(err, fs.ErrNotExist) {
+			return "", file, fmt.Errorf("there is no folder %s; --data names the engine's data folder, --file the token of a cmd/projector", show.Clean(c.Data))
+		}
 	}
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) && c.File == "" {
 		return "", file, nil
 	}
 	if err != nil {
-		return "", file, fmt.Errorf("token of the page: %w", err)
+		return "", file, err
 	}
 	return strings.TrimSpace(string(b)), file, nil
 }

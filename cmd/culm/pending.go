@@ -67,7 +67,7 @@ func (a *app) allWaiting(ctx context.Context, b backend, session string) ([]item
 		return a.waitingIn(ctx, b, session)
 	}
 	items, err := a.viewedWaiting(ctx, b)
-	if withoutViews(err) {
+	if withoutViews(err) && !noEngine(err) {
 		return a.readWaiting(ctx, b)
 	}
 	return items, err

@@ -152,4 +152,10 @@ func TestPolicyCommands(t *testing.T) {
 	if r.status != exitOK || r.out != "rule no-etc is there already\n" || f.sent[0].body != want || f.sent[0].session != "_settings" {
 		t.Errorf("add: status %d, %q %q, sent %v", r.status, r.out, r.err, f.sent)
 	}
+	if r := culm(t, f, "policy", "remove", "nix"); r.status != exitFailed || r.out != "" || !strings.HasPrefix(r.err, "culm: there is no rule nix;") {
+		t.Errorf("remove: status %d, %q %q", r.status, r.out, r.err)
+	}
+	if r := culm(t, f, "policy", "remove", "nix", "--json"); r.status != exitFailed || !strings.Contains(r.out, `"ok":true`) {
+		t.Errorf("remove with --json: status %d, %q %q", r.status, r.out, r.err)
+	}
 }

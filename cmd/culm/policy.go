@@ -95,7 +95,7 @@ type policyAdd struct {
 	Pattern   string `arg:"" help:"What it is done to."`
 	Workspace string `placeholder:"DIR" help:"Only in sessions of this workspace; by default everywhere."`
 	RuleID    string `name:"rule-id" placeholder:"ID" help:"Name of the rule; by default one is made up."`
-	Yes       bool   `short:"y" help:"Do not ask before everything under a pattern is allowed everywhere."`
+	Yes       bool   `short:"y" help:"Do not ask before something is allowed; wanted where nobody can be asked."`
 	commandFlags
 }
 
@@ -114,8 +114,8 @@ func (c *policyAdd) Run(ctx context.Context, a *app) error {
 	if err := policy.CheckRule(judged); err != nil {
 		return usage(withKinds(err, rule), nil)
 	}
-	if rule.Effect == policy.EffectAllow && a.terminal && !c.Yes {
-		if err := a.confirm(ctx, fmt.Sprintf("Allow %s for %s %s %s, without asking?", rule.PermissionType, strings.ReplaceAll(rule.Matcher.Kind, "_", " "), exact(rule.Matcher.Pattern), whereOf(rule))); err != nil {
+	if rule.Effect == policy.EffectAllow && !c.Yes {
+		if err := a.confirm(ctx, "what it allows runs unasked from then on", fmt.Sprintf("Allow %s for %s %s %s, without asking?", rule.PermissionType, strings.ReplaceAll(rule.Matcher.Kind, "_", " "), exact(rule.Matcher.Pattern), whereOf(rule))); err != nil {
 			return err
 		}
 	}
@@ -171,8 +171,22 @@ type policyRemove struct {
 }
 
 func (c *policyRemove) Run(ctx context.Context, a *app) error {
+	b, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
 	id := show.Clean(c.RuleID)
-	return a.command(ctx, settings, "policy.remove_rule", data{"rule_id": c.RuleID}, c.commandFlags, "rule "+id+" removed", "there is no rule "+id)
+	r, err := a.do(ctx, b, settings, "policy.remove_rule", data{"rule_id": c.RuleID}, c.commandFlags)
+	switch {
+	case err != nil:
+		return a.failed(r, err)
+	case r.Event != nil:
+		return a.tell(r, "rule %s removed", id)
+	case a.JSON:
+		err = a.printJSON(r)
+	}
+	return errors.Join(err, fmt.Errorf("there is no rule %s; culm policy list shows those of all sessions", id))
 }
 
 type policyMode struct {

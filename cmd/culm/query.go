@@ -21,7 +21,7 @@ var errNoViews = errors.New("no query service answers: start the engine with its
 const most = 500
 
 // query asks a projector within the timeout, about one session unless it is "".
-// It returns errNoViews where none answers, or none can for now.
+// It returns errNoViews where none answers, or none can for now; see noViews.
 func query[I any](ctx context.Context, a *app, b backend, name, session string, request any) (page projection.Page[I], err error) {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -32,7 +32,7 @@ func query[I any](ctx context.Context, a *app, b backend, name, session string, 
 	view, verb, _ := strings.Cut(name, ".")
 	reply, err := b.Query(ctx, view, verb, body)
 	if errors.Is(err, nats.ErrNoResponders) {
-		return page, errNoViews
+		return page, a.noViews(ctx, b)
 	}
 	if err != nil {
 		return page, err
@@ -87,6 +87,18 @@ func all[I any](limit int, cut *bool, ask func(projection.List) (projection.Page
 		}
 	}
 }
+
+// noViews is errNoViews, and nats.ErrNoResponders with it where no engine answers
+// either: then that is what is told.
+func (a *app) noViews(ctx context.Context, b backend) error {
+	if _, err := a.read(ctx, b, settings, aggregate.ReadQuery{}); errors.Is(err, nats.ErrNoResponders) {
+		return fmt.Errorf("%w (%w)", errNoViews, err)
+	}
+	return errNoViews
+}
+
+// noEngine says that no engine answers.
+func noEngine(err error) bool { return errors.Is(err, nats.ErrNoResponders) }
 
 // withoutViews says that views are missing, so that the streams must do.
 func withoutViews(err error) bool { return errors.Is(err, errNoViews) }

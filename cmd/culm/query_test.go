@@ -128,6 +128,27 @@ func TestOnlyViewsCanSearchAndCount(t *testing.T) {
 	}
 }
 
+// Without an engine nothing else is wrong: the list tells what the streams do,
+// and everything else says that none answers.
+func TestViewsWithoutAnEngine(t *testing.T) {
+	const none = "no engine answers at nats://127.0.0.1:4222 (prefix agent)"
+	for _, args := range []string{"search x", "usage", "pending", "session list --status idle"} {
+		if r := culm(t, &fake{readErr: errNoEngine}, strings.Fields(args)...); r.status != exitFailed || r.out != "" || !strings.HasPrefix(r.err, "culm: "+none+"\n      start one: ") {
+			t.Errorf("%s: status %d, out %q, err %q", args, r.status, r.out, r.err)
+		}
+	}
+	some := map[string][]events.Record{"demo": story(t, "demo", events.SessionCreated{Kind: "root"})}
+	for out, stored := range map[string]map[string][]events.Record{"no session yet\n": nil, "demo ": some} {
+		r := culm(t, &fake{readErr: errNoEngine, stored: stored}, "session", "list")
+		if r.status != exitOK || !strings.Contains(r.out, out) || !strings.HasPrefix(r.err, "culm: "+none+", so this list is without status, loop and what waits\n      start one: ") {
+			t.Errorf("session list: status %d, out %q, err %q", r.status, r.out, r.err)
+		}
+	}
+	if r := culm(t, &fake{}, "session", "list"); r.status != exitOK || r.out != "no session yet; culm session create NAME makes one\n" || !strings.HasPrefix(r.err, "culm: no query service answers, so ") {
+		t.Errorf("with an engine: status %d, out %q, err %q", r.status, r.out, r.err)
+	}
+}
+
 func TestSearch(t *testing.T) {
 	found := `{"session":"demo","message_id":"m","role":"assistant","seq":14,"at":"2026-11-30T12:30:00Z","snippet":"…the \u0002next\u0003 \u0002dra\u0003ft\n\u001b[2J of it"}`
 	views := func() *fake {

@@ -151,13 +151,16 @@ func (a *app) requestOn(ctx context.Context, b backend, q request) error {
 		return err
 	}
 	if o.Outcome == "already_running" && q.prompted {
-		return fmt.Errorf("a run is under way, so the prompt was not stored; wait for it or cancel it (culm cancel %s)", q.session)
+		return fmt.Errorf("%s, so the prompt was not stored; wait for it or cancel it (culm cancel %s)", a.running(ctx, b, q.session), q.session)
 	}
 	if o.Outcome == "nothing_pending" {
 		return a.tell(r, "%s", a.nothingPending(ctx, b, q.session))
 	}
+	if !q.follow && o.Outcome == "already_running" {
+		return a.tell(r, "%s; culm watch %s shows it", a.running(ctx, b, q.session), q.session)
+	}
 	if !q.follow {
-		return a.tellOutcome(r, q.session, o)
+		return a.tell(r, "run requested; culm watch %[1]s shows it, culm cancel %[1]s ends it", q.session)
 	}
 	from := r.Sequence
 	if r.Event != nil {
@@ -190,11 +193,11 @@ func waitingCalls(n int) string {
 	return show.Count(n, "call") + when(n == 1, " waits") + when(n != 1, " wait")
 }
 
-func (a *app) tellOutcome(r aggregate.Reply, session string, o outcome) error {
-	switch o.Outcome {
-	case "already_running":
-		return a.tell(r, "a run is under way already; culm watch %s shows it", session)
-	default:
-		return a.tell(r, "run requested; culm watch %s shows it, culm cancel %s ends it", session, session)
+// running says how the run stands that is there already. Without an answer it is
+// taken to be under way.
+func (a *app) running(ctx context.Context, b backend, session string) string {
+	if v, err := a.viewed(ctx, b, session); err == nil && v.requested() {
+		return "a run is requested already, and no runner has taken it yet"
 	}
+	return "a run is under way already"
 }

@@ -44,6 +44,14 @@ func (s *screen) release() {
 	s.asking, s.held = false, nil
 }
 
+// note says something on standard error, between the lines.
+func (s *screen) note(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endText()
+	s.app.complain(text, "")
+}
+
 func newScreen(a *app, style show.Style) *screen {
 	return &screen{app: a, printer: show.NewPrinter(style)}
 }

@@ -89,7 +89,7 @@ func (c *sessionDelete) Run(ctx context.Context, a *app) error {
 		c.Birth = r.Birth
 		if !c.Yes {
 			question := fmt.Sprintf("Delete session %s with %s for good?", name, show.Count(r.Sequence, "event"))
-			if err := a.confirm(ctx, question); err != nil {
+			if err := a.confirm(ctx, "this can not be undone", question); err != nil {
 				return err
 			}
 		}
@@ -102,10 +102,10 @@ func (c *sessionDelete) Run(ctx context.Context, a *app) error {
 }
 
 // confirm asks on a terminal; anything but yes is no. Without a terminal it
-// wants --yes.
-func (a *app) confirm(ctx context.Context, question string) error {
+// wants --yes, and says why.
+func (a *app) confirm(ctx context.Context, why, question string) error {
 	if !a.terminal {
-		return usage(errors.New("this can not be undone: --yes is wanted"), nil)
+		return usage(errors.New(why+": --yes is wanted"), nil)
 	}
 	switch strings.ToLower(a.ask(ctx, question+" [y/N] ")) {
 	case "y", "yes":

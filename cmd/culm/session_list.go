@@ -55,11 +55,11 @@ func (c *sessionList) Run(ctx context.Context, a *app) error {
 	switch {
 	case withoutViews(err) && !c.filtered():
 		if !a.JSON {
-			fmt.Fprintln(a.errOut, "culm: no query service answers, so this list is without status, loop and what waits")
+			a.tellLess(err)
 		}
-		return c.fromStreams(ctx, a, b)
+		return c.fromStreams(ctx, a, b, !noEngine(err))
 	case errors.Is(err, errNoneListed) && !c.filtered(): // views that have just begun know less than the streams
-		return c.fromStreams(ctx, a, b)
+		return c.fromStreams(ctx, a, b, true)
 	case errors.Is(err, errNoneListed) && !a.JSON:
 		_, err = fmt.Fprintf(a.out, "no session %s; culm session list shows what there is\n", c.sought())
 		return err
@@ -69,6 +69,15 @@ func (c *sessionList) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return a.more(cut)
+}
+
+// tellLess says why the list tells less than it could.
+func (a *app) tellLess(err error) {
+	why, hint := "no query service answers", ""
+	if noEngine(err) {
+		why, hint = a.explain(err)
+	}
+	a.complain(why+", so this list is without status, loop and what waits", hint)
 }
 
 func (c *sessionList) filtered() bool { return c.Status != "" || c.Text != "" }

@@ -21,8 +21,9 @@ var errNoneListed = errors.New("no session")
 const readers = 8
 
 // fromStreams lists the sessions by their streams: number, first and last
-// events. It needs neither engine nor projector.
-func (c *sessionList) fromStreams(ctx context.Context, a *app, b backend) error {
+// events. It needs neither engine nor projector; engine says that there is one,
+// which could make a session.
+func (c *sessionList) fromStreams(ctx context.Context, a *app, b backend, engine bool) error {
 	log := b.Log()
 	infos, err := log.Sessions(ctx)
 	if err != nil {
@@ -60,7 +61,7 @@ func (c *sessionList) fromStreams(ctx context.Context, a *app, b backend) error 
 	})
 	switch {
 	case errors.Is(err, errNoneListed) && !a.JSON:
-		_, err = fmt.Fprintln(a.out, "no session yet; culm session create NAME makes one")
+		_, err = fmt.Fprintln(a.out, "no session yet"+when(engine, "; culm session create NAME makes one"))
 		return err
 	case errors.Is(err, errNoneListed):
 		return nil

@@ -77,7 +77,9 @@ func (v *view) summary(a *app) string {
 	line("session", v.reply.Session+when(s.Title != "", ", “"+show.Clean(s.Title)+"”")+when(s.Closed, ", closed"))
 	line("birth", v.reply.Birth)
 	line("events", fmt.Sprintf("%s, head %d:%s", show.Thousands(v.reply.Sequence), v.reply.Sequence, v.reply.HeadHash))
-	line("created", show.When(s.CreatedAt, a.now(), a.place))
+	if !s.CreatedAt.IsZero() { // no command creates the policy's session
+		line("created", show.When(s.CreatedAt, a.now(), a.place))
+	}
 	if s.Model != nil {
 		line("model", show.Clean(s.Model.Provider+"/"+s.Model.Model))
 	}

@@ -125,3 +125,10 @@ func TestResumeWhileAPersonIsAwaited(t *testing.T) {
 		}
 	}
 }
+
+// No command creates the policy's session, so there is no time to tell.
+func TestASessionThatNobodyCreated(t *testing.T) {
+	if r := culm(t, &fake{state: `{"session":{"mode":"default"}}`}, "state", "_settings"); r.status != exitOK || strings.Contains(r.out, "created") || !strings.Contains(r.out, "mode       default\n") {
+		t.Errorf("status %d, %s%s", r.status, r.out, r.err)
+	}
+}

@@ -19,6 +19,9 @@ type view struct {
 	interrupted bool // the last run ended with its lease; set where it is asked for
 }
 
+// requested: a run is asked for, and no runner has taken it.
+func (v *view) requested() bool { return v.Run != nil && v.Run.Status == "requested" }
+
 // viewOf reads the state of a reply.
 func viewOf(r aggregate.ReadReply) (*view, error) {
 	v := &view{reply: r}

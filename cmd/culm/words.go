@@ -15,7 +15,7 @@ func plainly(e *kong.ParseError) string {
 		return missingCommand(e.Context)
 	}
 	if rest, ok := strings.CutPrefix(text, "unexpected argument "); ok && grouped(e.Context) {
-		return "there is no command " + rest
+		return "there is no command " + nearest(rest)
 	}
 	for _, p := range phrases {
 		if m := p.parser.FindStringSubmatchIndex(text); m != nil {
