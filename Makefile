@@ -7,7 +7,6 @@ SHELL := bash
 GO ?= go
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-BINARIES := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.go))))
 # How long each fuzz target runs, how often the crash test kills, how often
 # the benchmark measures, how many histories the simulation plays.
 FUZZTIME ?= 30s
@@ -33,8 +32,7 @@ demo: ## run a loop on a temporary engine, approve a call of it, and audit it
 
 .PHONY: build
 build: ## build the binaries into bin/
-	@mkdir -p bin
-	for b in $(BINARIES); do $(GO) build -trimpath -ldflags '-X culm/internal/version.release=$(VERSION)' -o bin/$$b ./cmd/$$b; done
+	$(GO) build -ldflags '-X culm/internal/version.release=$(VERSION)' -o bin/ ./cmd/...
 
 .PHONY: test
 test: ## run all tests

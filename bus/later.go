@@ -35,6 +35,9 @@ const (
 // ErrForeignStream: the work queue exists and belongs to another prefix.
 var ErrForeignStream = errors.New("stream " + LaterStream + " is over other subjects")
 
+// ErrNoJetStream: the server keeps no streams.
+var ErrNoJetStream = errors.New("has no JetStream: start nats-server with -js")
+
 // LaterOptions configure the handling of queued commands.
 type LaterOptions struct {
 	Conn     *nats.Conn
@@ -153,11 +156,15 @@ func EnsureLaterStream(ctx context.Context, js jetstream.JetStream, subjects Sub
 
 // CheckPrefix returns ErrForeignStream where engines with another prefix have
 // been at work: sessions of two prefixes would have streams of the same names.
+// It is the first that is asked of JetStream, and returns ErrNoJetStream where
+// nobody answers.
 func CheckPrefix(ctx context.Context, js jetstream.JetStream, subjects Subjects) error {
 	old, err := js.Stream(ctx, LaterStream)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("the server at %s %w", Redact(js.Conn().ConnectedUrl()), ErrNoJetStream)
 	case err != nil:
 		return fmt.Errorf("stream %s: %w", LaterStream, err)
 	}

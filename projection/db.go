@@ -26,6 +26,9 @@ var (
 	ErrTaken = errors.New("another projector has taken this database over")
 	// ErrNewer: a newer program made the database. Use that one, or another file.
 	ErrNewer = errors.New("the database was made by a newer program")
+	// ErrOtherLog: the database belongs to another log, whose views would be
+	// lost. Use another file.
+	ErrOtherLog = errors.New("these views are of another server")
 )
 
 // database is one file: one connection that writes, a few that read.
@@ -36,6 +39,10 @@ type database struct {
 	write *sql.Conn
 	read  *sql.DB
 	owner string // token that every transaction compares
+
+	logID    string // Options.LogID
+	takeOver bool
+	log      *slog.Logger
 }
 
 // readers is how many queries run at once.
@@ -43,8 +50,9 @@ const readers = 4
 
 // openDatabase opens the file for writing, makes it if it is not there, takes
 // over one that a rebuild left, and brings its tables up to date. It returns
-// ErrLocked, ErrNewer, or what SQLite says.
-func openDatabase(ctx context.Context, file string, log *slog.Logger) (*database, error) {
+// ErrLocked, ErrNewer, ErrOtherLog, or what SQLite says.
+func openDatabase(ctx context.Context, o *Options) (*database, error) {
+	file := o.File
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("open %s: it is no file", file)
 	}
@@ -55,8 +63,8 @@ func openDatabase(ctx context.Context, file string, log *slog.Logger) (*database
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}
-	d := &database{file: file, lock: lock, owner: rand.Text()}
-	err = adopt(file, log)
+	d := &database{file: file, lock: lock, owner: rand.Text(), logID: o.LogID, takeOver: o.TakeOver, log: o.Logger}
+	err = adopt(file, o.Logger)
 	if err == nil {
 		err = begin(file)
 	}
@@ -104,10 +112,39 @@ func (d *database) open(ctx context.Context) (err error) {
 	if err := migrate(ctx, d.write); err != nil {
 		return err
 	}
-	if _, err := d.write.ExecContext(ctx, "INSERT INTO meta VALUES ('owner', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1", d.owner); err != nil {
+	if err := d.belong(ctx); err != nil {
+		return err
+	}
+	if err := d.setMeta(ctx, "owner", d.owner); err != nil {
 		return err
 	}
 	d.read, err = openReader(d.file)
+	return err
+}
+
+// belong makes sure that the views are of this log, and says so in a database
+// that does not know yet whose it is.
+func (d *database) belong(ctx context.Context) error {
+	if d.logID == "" {
+		return nil
+	}
+	var was string
+	err := d.write.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = 'log'").Scan(&was)
+	switch {
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
+		return err
+	case was == d.logID:
+		return nil
+	case was != "" && !d.takeOver:
+		return ErrOtherLog
+	case was != "":
+		d.log.Warn("the views were computed from another log, and follow the one that is here now", "file", d.file)
+	}
+	return d.setMeta(ctx, "log", d.logID)
+}
+
+func (d *database) setMeta(ctx context.Context, key, value string) error {
+	_, err := d.write.ExecContext(ctx, "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2", key, value)
 	return err
 }
 

@@ -22,6 +22,12 @@ type Options struct {
 	File string
 	Log  events.Log
 	Feed events.Feed
+	// LogID tells the log from others: the same at each start and for all
+	// processes of one installation. "" is not known, and compared with nothing.
+	LogID string
+	// TakeOver follows Log also where the views are those of another log, as
+	// after its folder was emptied; without it they are refused (ErrOtherLog).
+	TakeOver bool
 	// BatchEvents and BatchDelay bound a transaction that more events wait for;
 	// when none wait it is committed at once. 2000 and 20 ms.
 	BatchEvents int
@@ -98,10 +104,11 @@ type counters struct {
 }
 
 // Open opens the database, and makes it if it is not there. It returns
-// ErrLocked if another projector has it, ErrNewer if a newer program made it.
+// ErrLocked if another projector has it, ErrNewer if a newer program made it,
+// ErrOtherLog if its views are of another log than o.LogID.
 func Open(ctx context.Context, o Options) (*Projector, error) {
 	o.fill()
-	db, err := openDatabase(ctx, o.File, o.Logger)
+	db, err := openDatabase(ctx, &o)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,11 @@ func printInstances(w io.Writer, list []config.Provider) {
 		if p.Default {
 			state += ", default"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.ID, p.Type, state, keyState(p.APIKeyEnv))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s", p.ID, p.Type, state, keyState(p.APIKeyEnv))
+		if p.Enabled && !engine.Serves(p.Type) {
+			fmt.Fprint(w, "\tno client in this engine: its runs wait for a runner elsewhere")
+		}
+		fmt.Fprintln(w)
 	}
 }
 

@@ -26,7 +26,7 @@ Exit status: 0 stopped gracefully, 1 failed, 2 bad arguments.`
 type flags struct {
 	NATS        string        `name:"nats" env:"CULM_NATS" placeholder:"URL" help:"Use this NATS server or cluster instead of embedding one."`
 	Listen      string        `env:"CULM_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Address of the embedded server; port 0 picks a free one (${default})."`
-	Data        string        `env:"CULM_DATA" default:"./data" placeholder:"DIR" help:"Folder of the embedded server's data (${default})."`
+	Data        string        `env:"CULM_DATA" default:"./data" placeholder:"DIR" help:"Folder of the embedded server's data, and, whichever server is used, of the views and the page's token (${default})."`
 	Sync        string        `env:"CULM_SYNC" placeholder:"MODE" help:"When an answer of the embedded server is on disk: group (one shared sync for all that wait, the default), always (a sync for each append), none (for tests: survives a kill, not a power cut)."`
 	Prefix      string        `env:"CULM_PREFIX" default:"agent" placeholder:"TOKENS" help:"Prefix of all subjects (${default})."`
 	Lease       time.Duration `env:"CULM_LEASE" default:"15s" placeholder:"DURATION" help:"How long a run lives without a word from its runner, 1s to 24h (${default})."`
@@ -44,7 +44,8 @@ type flags struct {
 	CheckConfig bool          `name:"check-config" help:"Check the configuration, print which provider each name and role gets, and exit: 0 it is good, 2 it is not."`
 	Version     bool          `help:"Print the version and exit."`
 
-	helped bool
+	helped      bool
+	listenGiven bool // on the command line itself
 }
 
 // BeforeReset notes that help was asked for; kong has printed it.
@@ -55,9 +56,16 @@ func (f *flags) BeforeReset(k *kong.Kong, ctx *kong.Context) error {
 	return nil
 }
 
+// note keeps what the values alone do not tell.
+func (f *flags) note(ctx *kong.Context) {
+	for _, p := range ctx.Path {
+		f.listenGiven = f.listenGiven || p.Flag != nil && p.Flag.Name == "listen" && !p.Resolved
+	}
+}
+
 func (f *flags) config(rules config.Rules, log *slog.Logger) engine.Config {
 	return engine.Config{
-		NATS: f.NATS, Listen: f.Listen, Data: f.Data, Prefix: f.Prefix, Lease: f.Lease, Replicas: f.Replicas, Layout: f.Layout,
+		NATS: f.NATS, Listen: f.Listen, ListenGiven: f.listenGiven, Data: f.Data, Prefix: f.Prefix, Lease: f.Lease, Replicas: f.Replicas, Layout: f.Layout,
 		Sync: f.Sync, NoRunner: f.NoRunner, NoProjector: f.NoProjector, HTTP: f.HTTP, HTTPHosts: f.HTTPHosts, HTTPTokens: f.HTTPTokens, HTTPActor: f.HTTPActor, Sessions: f.Sessions, Rules: rules, Version: version.String(), Logger: log,
 	}
 }

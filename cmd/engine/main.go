@@ -51,10 +51,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "engine:", err)
 		return exitUsage
 	}
-	if _, err := parser.Parse(args); err != nil {
+	parsed, err := parser.Parse(args)
+	if err != nil {
 		fmt.Fprintf(stderr, "engine: %v\nengine: try --help\n", err)
 		return exitUsage
 	}
+	f.note(parsed)
 	if f.helped || f.Version {
 		if f.Version {
 			fmt.Fprintln(stdout, "engine", version.String())

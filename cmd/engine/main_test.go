@@ -89,6 +89,52 @@ func TestFlags_ZeroIsNoDefault(t *testing.T) {
 	}
 }
 
+// TestListen_WithAServerToUse: who asks for an address does not get an engine
+// that listens nowhere; a variable, the file and the default ask for nothing.
+func TestListen_WithAServerToUse(t *testing.T) {
+	const url = "nats://ada:secret@127.0.0.1:4999"
+	file := write(t, "listen: 127.0.0.1:4425\n")
+	for _, c := range []struct {
+		name, nats, listen string // variables
+		args               []string
+		status             int
+	}{
+		{"flag, server of the variable", url, "", []string{"--listen", "127.0.0.1:4425"}, exitUsage},
+		{"flag, server of a flag", "", "", []string{"--listen=127.0.0.1:4425", "--nats", url}, exitUsage},
+		{"flag, and the variable taken back", url, "", []string{"--listen", "127.0.0.1:4425", "--nats="}, exitOK},
+		{"flag, no server", "", "", []string{"--listen", "127.0.0.1:4425"}, exitOK},
+		{"variable", url, "127.0.0.1:4425", nil, exitOK},
+		{"file", url, "", []string{"--config", file}, exitOK},
+		{"default", url, "", nil, exitOK},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("CULM_NATS", c.nats)
+			if c.listen != "" {
+				t.Setenv("CULM_LISTEN", c.listen)
+			}
+			status, _, errs := engineRun(t, append(c.args, "--check-config")...)
+			if status != c.status || strings.Contains(errs, "secret") {
+				t.Errorf("status %d, want %d: %s", status, c.status, errs)
+			}
+			for _, want := range []string{"--listen 127.0.0.1:4425", "CULM_NATS", "127.0.0.1:4999", "env -u CULM_NATS"} {
+				if c.status == exitUsage && !strings.Contains(errs, want) {
+					t.Errorf("no %q in %s", want, errs)
+				}
+			}
+		})
+	}
+}
+
+// TestCheckConfig_TellsWhatWaits: a provider that this engine has no client for.
+func TestCheckConfig_TellsWhatWaits(t *testing.T) {
+	path := write(t, "providers: [{id: a, type: openai, default: true}, {id: b, type: gemini, enabled: false}, {id: c, type: recorded, file: examples/three_drafts.jsonl}]\n")
+	status, out, errs := engineRun(t, "--check-config", "--config", path)
+	const waits = "no client in this engine: its runs wait for a runner elsewhere\n"
+	if line := "a         openai    enabled, default  none  " + waits; status != exitOK || !strings.Contains(out, line) || strings.Count(out, waits) != 1 {
+		t.Errorf("status %d %s; want one line %q in\n%s", status, errs, line, out)
+	}
+}
+
 func TestCheckConfig_WithoutAFile(t *testing.T) {
 	status, out, _ := engineRun(t, "--check-config")
 	if status != exitOK || !strings.Contains(out, `"sample"`) {

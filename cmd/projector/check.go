@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strconv"
 	"time"
 
@@ -20,7 +22,11 @@ func (*rebuildCommand) Run(ctx context.Context, p *process) error {
 	}
 	defer c.nc.Close()
 	began := time.Now()
-	if err := projection.Rebuild(ctx, projection.Options{File: p.DB, Log: c.log, Logger: p.log}); err != nil {
+	id, err := c.log.ID(ctx)
+	if err != nil {
+		return err
+	}
+	if err := projection.Rebuild(ctx, projection.Options{File: p.DB, Log: c.log, LogID: id, Logger: p.log}); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(p.out, "rebuilt %s in %s\n", p.DB, time.Since(began).Round(time.Millisecond))
@@ -56,6 +62,9 @@ func (k *checkCommand) Run(ctx context.Context, p *process) error {
 			fmt.Fprintln(p.out, strconv.QuoteToGraphic(d.String()))
 		}
 	})
+	if _, none := os.Stat(p.DB); err != nil && errors.Is(none, fs.ErrNotExist) {
+		return fmt.Errorf("%w; an engine keeps its own in its data folder: --db data/views.db", err)
+	}
 	if err != nil {
 		return err
 	}

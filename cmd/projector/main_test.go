@@ -166,11 +166,16 @@ func TestProjector(t *testing.T) {
 	invoke(t, append([]string{"run", "--http", "off"}, common...)...).want(t, exitFailed, "another projector uses this database")
 	invoke(t, append([]string{"check"}, common...)...).want(t, exitOK, "2 sessions, 7 events, ")
 	invoke(t, append([]string{"rebuild"}, common...)...).want(t, exitOK, "rebuilt")
-	invoke(t, "check", "--nats", server.ClientURL(), "--db", file+".none").want(t, exitFailed, "there is no database "+file+".none")
+	invoke(t, "check", "--nats", server.ClientURL(), "--db", file+".none").want(t, exitFailed, "there is no database "+file+".none; projector run makes it; an engine keeps its own in its data folder: --db data/views.db")
+	other := natstest.Start(t, nil)
+	if _, err := bus.NewJetStreamLog(t.Context(), other.Connect(t), bus.LogOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	appendSession(t, log, "three", 2)
 	wantSession(t, nc, "three", 3)
 	p.stop()
 	p.want(t, exitOK, "switched to the rebuilt database")
+	invoke(t, "--nats", other.ClientURL(), "--db", file, "--http", "off").want(t, exitFailed, "these views are of another server; choose another database with --db")
 
 	db, err := sql.Open("sqlite", file)
 	if err != nil {

@@ -35,10 +35,17 @@ func (r *runCommand) Run(ctx context.Context, p *process) error {
 	}
 	defer c.nc.Close()
 	gone := web.NewGone()
+	id, err := c.log.ID(ctx)
+	if err != nil {
+		return err
+	}
 	views, err := projection.Open(ctx, projection.Options{
-		File: p.DB, Log: c.log, Feed: bus.NewFeed(c.nc, c.log, bus.FeedOptions{Subjects: c.subjects, Logger: p.log}),
+		File: p.DB, Log: c.log, LogID: id, Feed: bus.NewFeed(c.nc, c.log, bus.FeedOptions{Subjects: c.subjects, Logger: p.log}),
 		MaxReply: int(c.nc.MaxPayload()) - bus.ReplyMargin, Gone: gone.Tell, Logger: p.log,
 	})
+	if errors.Is(err, projection.ErrOtherLog) {
+		return fmt.Errorf("%w; choose another database with --db, or if the server was made anew, projector rebuild", err)
+	}
 	if err != nil {
 		return err
 	}

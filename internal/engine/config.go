@@ -21,13 +21,16 @@ import (
 type Config struct {
 	NATS     string        // URL of an existing server or cluster; "" embeds one
 	Listen   string        // host:port of the embedded server
-	Data     string        // its folder
+	Data     string        // folder of its data, and of the views and the page's token
 	Prefix   string        // of all subjects, default agent
 	Lease    time.Duration // of a run, default 15 s
 	Replicas int           // of every stream, default 1
 	Layout   string        // per-session (default)
 	Sync     string        // group, always or none: embedded server only
 	NoRunner bool
+	// ListenGiven says that somebody asked for Listen: with NATS, where nothing
+	// would listen there, that is refused.
+	ListenGiven bool
 	// NoProjector leaves out the views, and with them the page.
 	NoProjector bool
 	HTTP        string   // address of health, metrics and page; "off" or "" for none
@@ -124,6 +127,9 @@ func (c *Config) checkServer() error {
 		}
 		if c.Sync != "" {
 			return usage("--sync is the embedded server's; a server of its own is told by its own configuration")
+		}
+		if c.ListenGiven {
+			return usage("--listen %s is the address of an embedded server, but --nats or CULM_NATS names %s to use instead: leave one of them out (env -u CULM_NATS engine … embeds a server)", c.Listen, bus.Redact(c.NATS))
 		}
 		return nil
 	}

@@ -32,6 +32,7 @@ func TestConfig_Check(t *testing.T) {
 		"--sync \"x\"":     {Data: "d", Sync: "x"},
 		"--nats":           {NATS: "http://h"},
 		"--sync is the":    {NATS: "nats://h", Sync: "always"},
+		"embeds a server":  {NATS: "nats://u:secret@h", Listen: "127.0.0.1:4222", ListenGiven: true},
 		"providers[0].id":  {Data: "d", Rules: config.Rules{Providers: []config.Provider{{ID: "a b", Type: "recorded", File: "f", Enabled: true}}}},
 		"providers[0].typ": {Data: "d", Rules: config.Rules{Providers: []config.Provider{{ID: "a", Type: "x", Enabled: true}}}},
 	} {

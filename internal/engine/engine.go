@@ -198,10 +198,7 @@ func (e *engine) begin(ctx context.Context, g *errgroup.Group, out io.Writer) er
 	}
 	g.Go(func() error { return serveHTTP(ctx) })
 	if e.views != nil {
-		g.Go(func() error {
-			e.tellShorter(ctx)
-			return e.views.run(ctx)
-		})
+		g.Go(func() error { return e.views.run(ctx) })
 	}
 	if err := e.startRunner(ctx, g); err != nil {
 		return err

@@ -28,6 +28,9 @@ type instances struct {
 	elsewhere []string
 }
 
+// Serves says whether an engine has a client for providers of the type.
+func Serves(providerType string) bool { return providerType == routing.TypeRecorded }
+
 // openProviders reads what the configuration lists; without a list it is the
 // sample that ships with the engine.
 func openProviders(list []config.Provider, live map[string]provider.Provider) (*instances, error) {
@@ -48,7 +51,7 @@ func openProviders(list []config.Provider, live map[string]provider.Provider) (*
 		if !p.Enabled {
 			continue
 		}
-		if p.Type != routing.TypeRecorded {
+		if !Serves(p.Type) {
 			in.elsewhere = append(in.elsewhere, p.ID)
 			continue
 		}

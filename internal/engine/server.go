@@ -21,6 +21,9 @@ func (e *engine) startServer(ctx context.Context) error {
 	server, err := bus.StartServer(bus.ServerOptions{
 		DataDir: e.cfg.Data, Listen: e.cfg.Listen, Sync: bus.SyncMode(e.cfg.Sync), Logger: e.log,
 	})
+	if errors.Is(err, bus.ErrDataInUse) {
+		return fmt.Errorf("%w; choose another with --data", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -51,8 +51,8 @@ func shorterLogs(seen map[string]events.Head, infos []events.Info, buried func(s
 // maxTold bounds the sessions that are named in the log.
 const maxTold = 50
 
-// tellShorter looks, before the views follow the log, for what the log has lost
-// since they were written. nats-server cuts a stream off where it cannot read its
+// tellShorter looks, before the views follow the log and while the database is
+// this process's own, for what the log has lost since they were written. nats-server cuts a stream off where it cannot read its
 // file, and nothing in what is left tells that from a shorter history.
 func (e *engine) tellShorter(ctx context.Context) {
 	found, err := e.findShorter(ctx)

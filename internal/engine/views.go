@@ -31,6 +31,8 @@ type views struct {
 	gone    web.Gone
 	tried   chan struct{} // closed when queries are answered, or the first attempt at that failed
 	first   func()        // closes tried, once
+	logID   string        // "" until it was asked for
+	opened  bool          // the database was, at least once
 }
 
 func newViews(e *engine) *views {
@@ -75,23 +77,45 @@ const (
 
 // advice is what heals the error.
 func (v *views) advice(err error) string {
+	if errors.Is(err, projection.ErrOtherLog) {
+		return "give this engine a --data of its own; if the server was made anew and nobody else uses " + v.file() + ", remove it with its -wal and -shm"
+	}
+	again := "it is tried again every " + viewsPause.String()
+	if errors.Is(err, projection.ErrLocked) {
+		return "give this engine a --data of its own; " + again
+	}
 	var coded interface {
 		error
 		Code() int
 	}
 	if errors.As(err, &coded) && (coded.Code()&0xff == sqliteCorrupt || coded.Code()&0xff == sqliteNotADB) {
-		return "the file is damaged and holds nothing that the log does not: stop the engine, remove " + filepath.Join(v.e.cfg.Data, viewsFile) + " with its -wal and -shm, and start it; or run projector rebuild"
+		return "the file is damaged and holds nothing that the log does not: stop the engine, remove " + v.file() + " with its -wal and -shm, and start it; or run projector rebuild"
 	}
-	return "it is tried again every " + viewsPause.String()
+	return again
+}
+
+func (v *views) file() string { return filepath.Join(v.e.cfg.Data, viewsFile) }
+
+// open opens the database. In the folder of the engine's own server the views
+// follow whatever log is there; elsewhere the folder may be another engine's.
+func (v *views) open(ctx context.Context) (*projection.Projector, error) {
+	e := v.e
+	if v.logID == "" {
+		var err error
+		if v.logID, err = e.sessions.ID(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return projection.Open(ctx, projection.Options{
+		File: v.file(), Log: e.sessions, Feed: e.feed(), Rest: bus.NewRest(e.server), LogID: v.logID, TakeOver: e.server != nil,
+		MaxReply: int(e.nc.MaxPayload()) - bus.ReplyMargin, Gone: v.gone.Tell, Logger: e.log,
+	})
 }
 
 // keepUp opens the views and keeps them up to date.
 func (v *views) keepUp(ctx context.Context) error {
 	e := v.e
-	p, err := projection.Open(ctx, projection.Options{
-		File: filepath.Join(e.cfg.Data, viewsFile), Log: e.sessions, Feed: e.feed(), Rest: bus.NewRest(e.server),
-		MaxReply: int(e.nc.MaxPayload()) - bus.ReplyMargin, Gone: v.gone.Tell, Logger: e.log,
-	})
+	p, err := v.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,6 +127,10 @@ func (v *views) keepUp(ctx context.Context) error {
 	}
 	v.current.Store(p)
 	v.first()
+	if !v.opened {
+		v.opened = true
+		e.tellShorter(ctx)
+	}
 	err = p.Run(ctx)
 	v.current.Store(nil)
 	drain, cancel := context.WithTimeout(context.Background(), drainTime/3)
