@@ -22,8 +22,8 @@ type Config struct {
 	ChecksOff     bool
 	AlwaysAsk     []AskRule
 	HardDangerous []DangerPattern // beside the built-in Dangers
-	// ProtectedPaths are absolute paths that no call may write to or delete:
-	// the engine's own data. No approval lifts this.
+	// ProtectedPaths are absolute paths that no call may write to or delete.
+	// No approval lifts this.
 	ProtectedPaths []string
 	// SessionLifetime of remembered decisions, 0 means DefaultSessionLifetime.
 	SessionLifetime time.Duration

@@ -144,9 +144,12 @@ func TestProtectedPaths(t *testing.T) {
 		{ExecuteCommand, "echo data", "/srv/culm", false},
 		{Read, "/srv/culm/data/x", "", false},
 	} {
-		_, got := newSubject(Request{Type: c.permissionType, Resource: c.resource, Workspace: c.workspace}).protected([]string{"/srv/culm/data"})
-		if got != c.want {
+		s := newSubject(Request{Type: c.permissionType, Resource: c.resource, Workspace: c.workspace})
+		if _, got := s.protected([]string{"/srv/culm/data"}, nil); got != c.want {
 			t.Errorf("%s of %q in %q: %v", c.permissionType, c.resource, c.workspace, got)
+		}
+		if _, got := s.protected(nil, []string{"/srv/culm/data"}); got != (c.want || c.permissionType == Read) {
+			t.Errorf("private: %s of %q in %q: %v", c.permissionType, c.resource, c.workspace, got)
 		}
 	}
 }

@@ -13,15 +13,14 @@ var removers = map[string]bool{
 }
 
 // protected says that the request writes to, deletes or, in a command, names
-// one of the protected paths. Only what is certain counts here, since nobody
-// can lift this denial: paths that depend on what is not known do not.
-func (s *subject) protected(paths []string) (string, bool) {
-	if len(paths) == 0 {
-		return "", false
-	}
-	for _, p := range paths {
+// one of the protected paths, or reads a private one. Only what is certain counts
+// here, since nobody can lift this denial: paths that depend on what is not known
+// do not.
+func (s *subject) protected(paths, private []string) (string, bool) {
+	for i, p := range slices.Concat(private, paths) {
 		root, ok := cleanPath(strings.ToLower(p))
-		if ok && s.reaches(root) {
+		reads := i < len(private) && s.Type == Read && s.hits(s.Resource, root, false)
+		if ok && (reads || s.reaches(root)) {
 			return p, true
 		}
 	}

@@ -34,6 +34,7 @@ type Rule = events.PolicyRuleAdded
 type Policy struct {
 	config   Config
 	patterns []*regexp.Regexp // of config.HardDangerous
+	private  []string         // paths, see Keep
 	mode     string           // set by an event, "" for that of config
 	rules    []Rule           // ordered: workspace before global, then by id
 	revision uint64
@@ -52,6 +53,14 @@ func New(c Config) (Policy, error) {
 		p.patterns = append(p.patterns, regexp.MustCompile(d.Pattern)) // Validate has compiled it
 	}
 	return p, nil
+}
+
+// Keep is the policy with private paths, absolute ones: they are protected, and
+// no call of type read may name them. They are the engine's own data, with the
+// token by which a person decides.
+func (p Policy) Keep(private ...string) Policy {
+	p.private = private
+	return p
 }
 
 // Evolve returns the policy after an event of the _settings session, which

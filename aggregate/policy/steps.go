@@ -33,7 +33,7 @@ func hardProblem(r Request) string {
 func (e *evaluation) platform(v *Verdict) bool {
 	problem := hardProblem(e.Request)
 	if problem == "" {
-		if p, ok := e.subject.protected(e.Policy.config.ProtectedPaths); ok {
+		if p, ok := e.subject.protected(e.Policy.config.ProtectedPaths, e.Policy.private); ok {
 			problem = "touches " + clip(p) + ", which belongs to the engine"
 		}
 	}

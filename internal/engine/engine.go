@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -132,12 +131,9 @@ func (e *engine) startHandler(ctx context.Context) error {
 // life of the process. Nothing that an agent runs may touch the engine's data.
 func (e *engine) snapshot() (aggregate.Config, error) {
 	permissions := e.cfg.Rules.Permissions
-	if e.server != nil {
-		data, err := filepath.Abs(e.server.StoreDir())
-		if err != nil {
-			return aggregate.Config{}, fmt.Errorf("data folder: %w", err)
-		}
-		permissions.ProtectedPaths = append(slices.Clone(permissions.ProtectedPaths), filepath.ToSlash(data))
+	own, err := e.ownFiles()
+	if err != nil {
+		return aggregate.Config{}, err
 	}
 	p, err := policy.New(permissions)
 	if err != nil {
@@ -147,9 +143,26 @@ func (e *engine) snapshot() (aggregate.Config, error) {
 		e.log.Warn("permissions.mode is auto: dangerous operations run without asking, only deny rules stop them")
 	}
 	return aggregate.Config{
-		LeaseMS: e.cfg.Lease.Milliseconds(), Digest: e.cfg.Rules.Digest(), Policy: p, Routing: e.cfg.Rules.Routing(),
+		LeaseMS: e.cfg.Lease.Milliseconds(), Digest: e.cfg.Rules.Digest(), Policy: p.Keep(own...), Routing: e.cfg.Rules.Routing(),
 		QuestionTTL: permissions.QuestionLifetime,
 	}, nil
+}
+
+// ownFiles is what the engine keeps in its data folder. The folder itself may
+// hold other things.
+func (e *engine) ownFiles() ([]string, error) {
+	if e.cfg.Data == "" {
+		return nil, nil
+	}
+	data, err := filepath.Abs(e.cfg.Data)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	var own []string
+	for _, name := range []string{"jetstream", tokenFile, viewsFile, viewsFile + "-wal", viewsFile + "-shm"} {
+		own = append(own, filepath.ToSlash(filepath.Join(data, name)))
+	}
+	return own, nil
 }
 
 func (e *engine) startFrontDoor(ctx context.Context) error {

@@ -165,7 +165,8 @@ func TestWakeUps(t *testing.T) {
 	blocked.wake(ctx, "s") // returns
 }
 
-// TestSnapshot_ProtectsTheDataFolder: what an agent runs may not touch the logs.
+// TestSnapshot_ProtectsTheDataFolder: what an agent runs may not touch the logs
+// and the views, nor read the token by which a person decides.
 func TestSnapshot_ProtectsTheDataFolder(t *testing.T) {
 	t.Parallel()
 	e := &engine{cfg: Config{Data: t.TempDir(), Sync: "none"}, log: slog.New(slog.DiscardHandler)}
@@ -184,10 +185,18 @@ func TestSnapshot_ProtectsTheDataFolder(t *testing.T) {
 	if err != nil || c.LeaseMS != 15000 {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	for path, want := range map[string]string{filepath.Join(e.server.StoreDir(), "x"): policy.Deny, "/elsewhere/x": policy.Allow} {
-		d := policy.Evaluate(policy.Input{Policy: c.Policy, Session: policy.Session{RequestedMode: policy.ModeAuto}, Request: policy.Request{Type: policy.WriteFile, Resource: path}})
+	token := filepath.Join(e.cfg.Data, tokenFile)
+	for r, want := range map[policy.Request]string{
+		{Type: policy.WriteFile, Resource: filepath.Join(e.server.StoreDir(), "x")}: policy.Deny,
+		{Type: policy.WriteFile, Resource: filepath.Join(e.cfg.Data, viewsFile)}:    policy.Deny,
+		{Type: policy.Read, Resource: token}:                                        policy.Deny,
+		{Type: policy.ExecuteCommand, Resource: "cat " + token}:                     policy.Deny,
+		{Type: policy.WriteFile, Resource: filepath.Join(e.cfg.Data, "notes")}:      policy.Allow,
+		{Type: policy.Read, Resource: "/elsewhere/x"}:                               policy.Allow,
+	} {
+		d := policy.Evaluate(policy.Input{Policy: c.Policy, Session: policy.Session{RequestedMode: policy.ModeAuto}, Request: r})
 		if d.Decision != want {
-			t.Errorf("writing %s: %+v, want %s", path, d, want)
+			t.Errorf("%+v: %+v, want %s", r, d, want)
 		}
 	}
 }
