@@ -26,7 +26,7 @@ class App {
     this.recent = new Map(); // the last events of the sessions that moved last
     this.create = () => newSession(ask, (to) => { location.hash = to; });
     this.list = new SessionList($("side"), this, () => (this.acts ? this.create() : toast("This page may only look: open it by the address that culm page prints.", "bad")));
-    this.inbox = this.reader((wait, signal) => this.readWaiting(wait, signal), { settle: 150, lacks: (text) => this.view?.lacks?.(text) });
+    this.inbox = this.reader((wait, signal) => this.readWaiting(wait, signal), { settle: 150, lacks: (text) => { if (this.view instanceof InboxPage) this.view.lacks(text); } });
     this.live = new Live({
       event: (e) => this.event(e),
       gap: () => this.reload(),
