@@ -212,16 +212,23 @@ func (s *Service) answerRead(to string, r *aggregate.ReadReply) {
 	s.send(to, r.Session, body, h)
 }
 
+// send sends an answer; after a restart of the server one connection may be
+// there before the other.
 func (s *Service) send(to, session string, body []byte, h nats.Header) {
-	var err error
-	if h == nil {
-		err = s.out.Publish(to, body)
-	} else {
-		err = s.out.PublishMsg(&nats.Msg{Subject: to, Header: h, Data: body})
+	err := publish(s.out, to, body, h)
+	if err != nil && s.out != s.conn {
+		err = publish(s.conn, to, body, h)
 	}
 	if err != nil {
 		s.log.Error("a reply was not sent", "session", session, "err", err)
 	}
+}
+
+func publish(nc *nats.Conn, to string, body []byte, h nats.Header) error {
+	if h == nil {
+		return nc.Publish(to, body)
+	}
+	return nc.PublishMsg(&nats.Msg{Subject: to, Header: h, Data: body})
 }
 
 // ServiceStats is the state of the front door at one moment.
