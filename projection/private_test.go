@@ -23,11 +23,15 @@ func TestOpen_FilesAreTheOwners(t *testing.T) {
 	if err := os.Chmod(o.File, 0o644); err != nil { // as an earlier version made it
 		t.Fatal(err)
 	}
-	start(t, o).awaitReady()
+	r := start(t, o).awaitReady()
 	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
 		wantMode(t, o.File+suffix, 0o600)
 	}
 	if err := Rebuild(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	// The new one is in its place before it is open; a query waits for that.
+	if _, err := r.Session(t.Context(), SessionQuery{Session: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
