@@ -14,7 +14,7 @@ import (
 // to their nominal size, and that is real memory. What a collection costs is
 // looking through what can hold pointers; so garbage may grow to the size of that,
 // or to leastGarbage if that is more, which spares a small engine most collections.
-const leastGarbage = 48 << 20 // bytes
+const leastGarbage = 80 << 20 // bytes
 
 // percent is the GOGC for live bytes of heap after a collection, of which scanned
 // can hold pointers.

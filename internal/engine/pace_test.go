@@ -16,9 +16,9 @@ func TestPercent(t *testing.T) {
 		want          int
 	}{
 		{"nothing yet", 0, 0, 1000},
-		{"a small engine", 12 * mb, 8 * mb, 400},
+		{"a small engine", 16 * mb, 8 * mb, 500},
 		{"as the runtime would", 96 * mb, 96 * mb, 100},
-		{"hardly anything but buffers", 300 * mb, 30 * mb, 16},
+		{"hardly anything but buffers", 320 * mb, 30 * mb, 25},
 		{"much of both", 400 * mb, 200 * mb, 50},
 	} {
 		if got := percent(c.live, c.scanned); got != c.want {
