@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"culm/bus"
 	"culm/events"
 	"culm/internal/natstest"
+	"culm/internal/outtest"
 )
 
 const patience = 2 * time.Minute
@@ -26,52 +25,14 @@ const patience = 2 * time.Minute
 type invocation struct {
 	stop   context.CancelFunc
 	status chan int
-	out    *lines
-	errOut *lines
-}
-
-// lines is what a program writes; it can be waited for.
-type lines struct {
-	mu   sync.Mutex
-	b    bytes.Buffer
-	more chan struct{}
-}
-
-func newLines() *lines { return &lines{more: make(chan struct{})} }
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.more)
-	l.more = make(chan struct{})
-	return l.b.Write(b)
-}
-
-func (l *lines) now() (string, <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String(), l.more
-}
-
-func (l *lines) await(t *testing.T, text string) string {
-	t.Helper()
-	for end := time.After(patience); ; {
-		s, more := l.now()
-		if strings.Contains(s, text) {
-			return s
-		}
-		select {
-		case <-more:
-		case <-end:
-			t.Fatalf("no %q in %q", text, s)
-		}
-	}
+	out    *outtest.Output
+	errOut *outtest.Output
 }
 
 func invoke(t *testing.T, args ...string) *invocation {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	i := &invocation{stop: stop, status: make(chan int, 1), out: newLines(), errOut: newLines()}
+	i := &invocation{stop: stop, status: make(chan int, 1), out: outtest.New(patience), errOut: outtest.New(patience)}
 	go func() { i.status <- run(ctx, args, i.out, i.errOut) }()
 	t.Cleanup(stop)
 	return i
@@ -81,8 +42,8 @@ func (i *invocation) want(t *testing.T, status int, words string) {
 	t.Helper()
 	select {
 	case got := <-i.status:
-		out, _ := i.out.now()
-		err, _ := i.errOut.now()
+		out := i.out.String()
+		err := i.errOut.String()
 		if got != status || !strings.Contains(out+err, words) {
 			t.Errorf("status %d, want %d with %q:\n%s%s", got, status, words, out, err)
 		}
@@ -143,12 +104,12 @@ func TestProjector(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "views.db")
 	common := []string{"--nats", server.ClientURL(), "--db", file}
 	p := invoke(t, append(common, "--http", "127.0.0.1:0")...)
-	p.out.await(t, "ready\n")
-	told, _ := p.errOut.now()
+	p.out.Await(t, "ready\n")
+	told := p.errOut.String()
 	if _, err := os.Stat(file + ".page-token"); err != nil || !strings.Contains(told, "/healthz") {
 		t.Errorf("ready before the page answers: %v, %s", err, told)
 	}
-	_, address, _ := strings.Cut(p.errOut.await(t, "/healthz"), "url=")
+	_, address, _ := strings.Cut(p.errOut.Await(t, "/healthz"), "url=")
 	address, _, _ = strings.Cut(address, "\n")
 	for _, path := range []string{"/healthz", "/readyz"} {
 		web := http.Client{Timeout: patience}

@@ -16,49 +16,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"culm/internal/natstest"
+	"culm/internal/outtest"
 	"culm/projection"
 )
 
-// logged is an engine's log, in which a line can be waited for.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-	more chan struct{}
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.more)
-	l.more = make(chan struct{})
-	return l.text.Write(b)
-}
-
-func (l *logged) now() (string, <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String(), l.more
-}
-
-func (l *logged) await(t *testing.T, words string) string {
-	t.Helper()
-	for end := time.After(patience); ; {
-		text, more := l.now()
-		if strings.Contains(text, words) {
-			return text
-		}
-		select {
-		case <-more:
-		case <-end:
-			t.Fatalf("no %q in the log:\n%s", words, text)
-		}
-	}
-}
-
 // running starts an engine and returns once it is ready.
-func running(t *testing.T, cfg Config) (url string, log *logged, stop func()) {
+func running(t *testing.T, cfg Config) (url string, log *outtest.Output, stop func()) {
 	t.Helper()
-	log = &logged{more: make(chan struct{})}
+	log = outtest.New(patience)
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	out, ended := lines{make(chan string, 1)}, make(chan error, 1)
@@ -73,8 +38,7 @@ func running(t *testing.T, cfg Config) (url string, log *logged, stop func()) {
 	select {
 	case url = <-out.ready:
 	case <-time.After(patience):
-		text, _ := log.now()
-		t.Fatalf("it is not ready:\n%s", text)
+		t.Fatalf("it is not ready:\n%s", log)
 	}
 	return url, log, stop
 }
@@ -108,7 +72,7 @@ func TestRun_InTheFolderOfAnother(t *testing.T) {
 	joined := Config{Data: dir, NATS: natstest.Start(t, nil).ClientURL()}
 	for _, words := range []string{"another projector uses this database", "these views are of another server"} {
 		_, log, end := running(t, joined)
-		text := log.await(t, words)
+		text := log.Await(t, words)
 		end()
 		if strings.Contains(text, "shorter") || !strings.Contains(text, "no views for now") || !strings.Contains(text, "give this engine a --data of its own") {
 			t.Errorf("it says:\n%s", text)
@@ -120,7 +84,7 @@ func TestRun_InTheFolderOfAnother(t *testing.T) {
 		t.Errorf("the views were changed: %v, %v", heads, err)
 	}
 	_, log, end := running(t, own)
-	text := log.await(t, "views are up to date")
+	text := log.Await(t, "views are up to date")
 	end()
 	if strings.Contains(text, "another") || strings.Contains(text, "shorter") {
 		t.Errorf("the folder's own engine says:\n%s", text)
@@ -139,7 +103,7 @@ func TestRun_AnEmptiedFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	url, log, _ := running(t, Config{Data: dir, Sync: "none"})
-	if text := log.await(t, "shorter than its views have seen"); !strings.Contains(text, "session=lost") || !strings.Contains(text, "computed from another log") {
+	if text := log.Await(t, "shorter than its views have seen"); !strings.Contains(text, "session=lost") || !strings.Contains(text, "computed from another log") {
 		t.Errorf("it says:\n%s", text)
 	}
 	create(t, url, "new")
