@@ -145,7 +145,7 @@ func transient(err error) bool {
 	}
 	_, wrong := errors.AsType[*events.WrongSequenceError](err)
 	_, syntax := errors.AsType[*json.SyntaxError](err)
-	return !wrong && !syntax && !isLost(err)
+	return !wrong && !syntax && !events.IsLost(err)
 }
 
 // storedMsg is a message of a stream as its leader returns it.

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 
 	"culm/events"
 )
@@ -54,9 +53,4 @@ func (l *JetStreamLog) ends(ctx context.Context, session string) (last uint64, l
 		lost = &events.LostError{Session: session, First: last + 1, Last: info.State.LastSeq}
 	}
 	return last, lost, nil
-}
-
-func isLost(err error) bool {
-	_, lost := errors.AsType[*events.LostError](err)
-	return lost
 }

@@ -67,7 +67,7 @@ func (l *JetStreamLog) last(ctx context.Context, session string) (uint64, error)
 // whatever else was not answered into ErrUnavailable.
 func sessionError(err error) error {
 	switch {
-	case err == nil, isLost(err), errors.Is(err, events.ErrNotFound), errors.Is(err, events.ErrUnavailable):
+	case err == nil, events.IsLost(err), errors.Is(err, events.ErrNotFound), errors.Is(err, events.ErrUnavailable):
 		return err
 	case errCode(err) == codeStreamNotFound, errCode(err) == codeNoMessage, errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("%w: %w", events.ErrNotFound, err)

@@ -41,6 +41,12 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("the store of %s has lost events %d to %d, the end of the log: put its stream back from a copy", e.Session, e.First, e.Last)
 }
 
+// IsLost says that err is a *LostError, or wraps one.
+func IsLost(err error) bool {
+	_, lost := errors.AsType[*LostError](err)
+	return lost
+}
+
 // Record is one stored event as it lies in the log.
 type Record struct {
 	Session string

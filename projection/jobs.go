@@ -87,7 +87,7 @@ func (j *job) readOn(ctx context.Context, log events.Log, tell func(answer) bool
 		if errors.Is(err, events.ErrNotFound) && known && after > 0 {
 			return errOther // or gone: reading from the start will tell
 		}
-		if _, lost := errors.AsType[*events.LostError](err); lost {
+		if events.IsLost(err) {
 			break // the views show what is left
 		}
 		if err != nil {

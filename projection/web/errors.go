@@ -62,7 +62,7 @@ func asFault(err error) *fault {
 	switch {
 	case errors.As(err, &f):
 		return f
-	case isLost(err):
+	case events.IsLost(err):
 		return refuse(aggregate.CodeMalformedState, "%v; culm audit says more", err)
 	case errors.Is(err, events.ErrNotFound):
 		return refuse(aggregate.CodeSessionNotFound, "there is no such session")
@@ -70,11 +70,6 @@ func asFault(err error) *fault {
 		return refuse(aggregate.CodeUnavailable, "%v", err)
 	}
 	return refuse(codeInternal, "%v", err)
-}
-
-func isLost(err error) bool {
-	_, lost := errors.AsType[*events.LostError](err)
-	return lost
 }
 
 // writeFault answers with the shape that replies over NATS have.
